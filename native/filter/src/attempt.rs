@@ -1,0 +1,293 @@
+//! The upstream filter `belay.attempt`: runs once for every attempt, beside the server that it goes to.
+
+use crate::abi::{BodyStatus, HeadersStatus, Map, Stream, TrailersStatus};
+use crate::answer::Reply;
+use crate::headers::{
+    ATTEMPT, EPOCH, INCARNATION, KEY, REFUSED, RequestHeaders, STATUS, WAIT, is_ours, number, strip,
+};
+use crate::last_pick::{self, LastPick};
+use crate::metrics::Outcome;
+use crate::process::{self, Known};
+use crate::wait::{Cause, REFUSALS_MAX, RefusalHeader, State, Wait};
+use crate::wakers::{Event, Wakeable};
+use belay_keys::{AttemptConfig, Key, Reason};
+use belay_owner::{AfterRefusal, Opened, Pick, ServerRefusal, Service, StreamKind};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// An answer that still flows after this is registered, so that its key does not idle out (A5).
+const LONG_STREAM: Duration = Duration::from_secs(5);
+
+/// What all attempts of one upstream cluster share.
+pub struct AttemptSettings {
+    known: Known,
+    guarded: bool,
+}
+
+impl AttemptSettings {
+    #[must_use]
+    pub fn new(config: AttemptConfig) -> Self {
+        Self { known: Known::new(config.service), guarded: config.guarded }
+    }
+}
+
+/// One attempt.
+pub struct Attempt {
+    settings: Arc<AttemptSettings>,
+    /// Holds the count in flight of an unguarded service until the attempt has ended (M4).
+    pick: RefCell<Option<Pick>>,
+    wakeable: RefCell<Option<Wakeable>>,
+    /// When the answer began; `None` before.
+    answered: Cell<Option<Instant>>,
+}
+
+impl Attempt {
+    #[must_use]
+    pub fn new(settings: Arc<AttemptSettings>) -> Self {
+        let (pick, wakeable, answered) = Default::default();
+        Self { settings, pick, wakeable, answered }
+    }
+
+    pub fn request_headers(&self, stream: &mut Stream, _end: bool) -> HeadersStatus {
+        let Some(service) = self.settings.known.service() else { return HeadersStatus::Continue };
+        match last_pick::take() {
+            Some(LastPick::Server(pick)) => self.to_server(stream, service, pick),
+            Some(LastPick::Room(cause)) => {
+                self.to_room(stream, service, cause);
+                HeadersStatus::Continue
+            }
+            None => HeadersStatus::Continue,
+        }
+    }
+
+    fn to_server(&self, stream: &mut Stream, service: &Service, pick: Pick) -> HeadersStatus {
+        let mut digits = itoa::Buffer::new();
+        let attempt = match stream.request_number(ATTEMPT) {
+            None => 1,
+            Some(before) => {
+                if let Some(wait) = stream.request_header(WAIT).and_then(Wait::parse) {
+                    note(stream, &Wait { state: wait.state.sent(), ..wait });
+                }
+                if before > 0 {
+                    self.count(Outcome::Rerouted);
+                }
+                before + 1
+            }
+        };
+        stream.set_header(Map::Request, ATTEMPT, digits.format(attempt).as_bytes());
+        let incarnation = digits.format(pick.server.incarnation).as_bytes();
+        stream.set_header(Map::Request, INCARNATION, incarnation);
+        if pick.epoch > 0 {
+            stream.set_header(Map::Request, EPOCH, digits.format(pick.epoch).as_bytes());
+        } else if attempt > 1 {
+            stream.remove_header(Map::Request, EPOCH.as_bytes());
+        }
+        let unguarded = !self.settings.guarded;
+        let moved = unguarded && self.open(stream, service, &pick) == Some(Opened::Moved);
+        self.pick.replace(Some(pick));
+        if moved {
+            // Ownership went between the pick and now; nothing was sent. Local replies of an
+            // upstream filter are final, and this gap is a few microseconds.
+            self.reply(stream, Reason::Moving);
+            return HeadersStatus::StopIteration;
+        }
+        HeadersStatus::Continue
+    }
+
+    /// Registers the attempt, so that the feed can end it (P1, M2). `None`: not possible here.
+    fn open(&self, stream: &mut Stream, service: &Service, pick: &Pick) -> Option<Opened> {
+        let process = process::get()?;
+        let wakeable = process.wakers.register(stream);
+        let key = key_of(stream);
+        let key = key.as_ref().map_or(&[][..], Key::as_bytes);
+        let incarnation = pick.server.incarnation;
+        let opened = service.open(key, pick.epoch, incarnation, wakeable.id, StreamKind::Stream);
+        self.wakeable.replace(Some(wakeable));
+        Some(opened)
+    }
+
+    fn to_room(&self, stream: &mut Stream, service: &Service, cause: Cause) {
+        self.count(Outcome::Waited);
+        if cause == Cause::Connect {
+            forget_unreachable(stream, service);
+        }
+        let wait = wait_of(stream, service);
+        note(stream, &Wait { state: State::Room(cause), visits: wait.visits + 1, ..wait });
+        if stream.request_header(ATTEMPT).is_none() {
+            stream.set_header(Map::Request, ATTEMPT, b"0");
+        }
+    }
+
+    pub fn request_body(&self, _stream: &mut Stream, _end: bool) -> BodyStatus {
+        BodyStatus::Continue
+    }
+
+    pub fn request_trailers(&self, _stream: &mut Stream) -> TrailersStatus {
+        TrailersStatus::Continue
+    }
+
+    pub fn response_headers(&self, stream: &mut Stream, end: bool) -> HeadersStatus {
+        let pick = self.pick.borrow();
+        let (Some(pick), Some(service)) = (&*pick, self.settings.known.service()) else {
+            return HeadersStatus::Continue;
+        };
+        let refusal = stream.header(Map::Response, REFUSED).map(RefusalHeader::parse);
+        let epoch = stream.header(Map::Response, EPOCH).and_then(number);
+        strip(stream, Map::Response, is_ours);
+        if let Some(refusal) = refusal {
+            match refusal.filter(|refusal| refusal.incarnation == pick.server.incarnation) {
+                Some(refusal) => self.refused(stream, service, refusal),
+                // G4: not the word of the server that we asked, so nothing is known.
+                None => self.rewrite(stream, Reason::OutcomeUnknown),
+            }
+            return HeadersStatus::Continue;
+        }
+        if self.settings.guarded && is_outdated(stream, service, epoch.unwrap_or(pick.epoch)) {
+            self.rewrite(stream, Reason::OutcomeUnknown);
+            return HeadersStatus::Continue;
+        }
+        if !end {
+            self.answered.set(Some(Instant::now()));
+        }
+        if self.wakeable.borrow().is_some() && stream.header(Map::Response, STATUS) == Some(b"101") {
+            // An accepted WebSocket is the edge's: it knows where frames end.
+            self.close();
+        }
+        HeadersStatus::Continue
+    }
+
+    /// R1, R2: passes the refusal on, by which the router tries again; or ends it.
+    fn refused(&self, stream: &mut Stream, service: &Service, refusal: RefusalHeader) {
+        self.count(Outcome::Refused);
+        self.close();
+        let wait = wait_of(stream, service);
+        if wait.refusals >= REFUSALS_MAX {
+            self.rewrite(stream, Reason::Refused);
+            return;
+        }
+        let RefusalHeader { incarnation, as_of } = refusal;
+        let resent = wait.state == State::SentAgain;
+        let after = key_of(stream).map(|key| {
+            service.refused(key.as_bytes(), ServerRefusal { incarnation, as_of, resent })
+        });
+        let state = match after {
+            Some(AfterRefusal::WaitAndResend) => State::Behind,
+            Some(AfterRefusal::SendAgain | AfterRefusal::Park) | None => State::Refused,
+        };
+        note(stream, &Wait { state, refusals: wait.refusals + 1, ..wait });
+        let value = format!("{incarnation}; as-of={as_of}; reason=refused");
+        stream.set_header(Map::Response, REFUSED, value.as_bytes());
+    }
+
+    pub fn response_body(&self, stream: &mut Stream, end: bool) -> BodyStatus {
+        if !end
+            && self.settings.guarded
+            && self.wakeable.borrow().is_none()
+            && self.answered.get().is_some_and(|began| began.elapsed() > LONG_STREAM)
+            && let (Some(pick), Some(service)) = (&*self.pick.borrow(), self.settings.known.service())
+        {
+            let _ = self.open(stream, service, pick);
+        }
+        BodyStatus::Continue
+    }
+
+    pub fn response_trailers(&self, stream: &mut Stream) -> TrailersStatus {
+        if self.pick.borrow().is_some() {
+            strip(stream, Map::ResponseTrailers, is_ours);
+        }
+        TrailersStatus::Continue
+    }
+
+    pub fn scheduled(&self, stream: &mut Stream, event: u64) {
+        if self.wakeable.borrow().is_none() {
+            return;
+        }
+        let reason = match Event::decode(event) {
+            Some(Event::Reset(reason)) => reason,
+            Some(Event::CloseMoved) => Reason::OutcomeUnknown,
+            _ => return,
+        };
+        self.close();
+        if self.answered.get().is_none() {
+            self.reply(stream, reason);
+        } else {
+            // Never a clean end (G6, P1).
+            stream.reset("belay_ownership_lost");
+        }
+    }
+
+    pub fn stream_complete(&self, _stream: &mut Stream) {}
+
+    pub fn local_reply(&self, _details: &[u8]) {}
+
+    fn close(&self) {
+        if let (Some(wakeable), Some(process)) = (self.wakeable.take(), process::get()) {
+            process.proxy.close(wakeable.id);
+        }
+    }
+
+    fn reply(&self, stream: &mut Stream, reason: Reason) {
+        self.answered_by_us(reason);
+        Reply::of(reason).send(stream);
+    }
+
+    fn rewrite(&self, stream: &mut Stream, reason: Reason) {
+        self.answered_by_us(reason);
+        Reply::of(reason).rewrite(stream);
+    }
+
+    fn answered_by_us(&self, reason: Reason) {
+        if let Some(metrics) = self.settings.known.metrics() {
+            metrics.answered(reason);
+        }
+    }
+
+    fn count(&self, outcome: Outcome) {
+        if let Some(metrics) = self.settings.known.metrics() {
+            metrics.count(outcome);
+        }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The key of the request, as the edge wrote it.
+fn key_of(stream: &Stream) -> Option<Key> {
+    Key::parse_percent_encoded(stream.request_header(KEY)?).ok()
+}
+
+/// The note of the request, or a new one.
+fn wait_of(stream: &Stream, service: &Service) -> Wait {
+    stream.request_header(WAIT).and_then(Wait::parse).unwrap_or_else(|| Wait {
+        state: State::Sent,
+        deadline_ms: process::now_ms() + u64::from(service.park_ms()),
+        refusals: 0,
+        visits: 0,
+        service: service.name().to_owned(),
+    })
+}
+
+fn note(stream: &mut Stream, wait: &Wait) {
+    stream.set_header(Map::Request, WAIT, wait.to_string().as_bytes());
+}
+
+/// R3: nothing was sent, so ask again who owns the key.
+fn forget_unreachable(stream: &Stream, service: &Service) {
+    let headers = (stream.request_number(INCARNATION), stream.request_number(EPOCH), key_of(stream));
+    if let (Some(incarnation), Some(as_of), Some(key)) = headers {
+        let _ = service.refused(key.as_bytes(), ServerRefusal { incarnation, as_of, resent: false });
+    }
+}
+
+/// G7: whether the key has a newer owner that was named without a release by the older.
+fn is_outdated(stream: &Stream, service: &Service, epoch: u64) -> bool {
+    epoch > 0
+        && stream.request_header(KEY).is_some()
+        && service.may_be_outdated()
+        && key_of(stream).is_some_and(|key| service.is_outdated(key.as_bytes(), epoch))
+}

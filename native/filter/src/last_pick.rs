@@ -1,0 +1,33 @@
+//! Hands the LB policy's pick to the attempt's filter.
+//!
+//! The router picks a host and runs the attempt's filter chain in one turn of the worker, so a
+//! worker-local slot is enough; what an attempt that never started left in it is dropped by the next
+//! pick or at the end of a stream.
+
+use crate::wait::Cause;
+use belay_owner::Pick;
+use std::cell::RefCell;
+
+/// What was picked.
+pub enum LastPick {
+    Server(Pick),
+    Room(Cause),
+}
+
+thread_local! {
+    static LAST: RefCell<Option<LastPick>> = const { RefCell::new(None) };
+}
+
+pub fn put(pick: LastPick) {
+    LAST.with(|last| last.replace(Some(pick)));
+}
+
+#[must_use]
+pub fn take() -> Option<LastPick> {
+    LAST.with(RefCell::take)
+}
+
+/// Drops a pick that no attempt took, and with it its count in flight.
+pub fn clear() {
+    drop(take());
+}

@@ -1,0 +1,416 @@
+//! The JSON configurations of the module, checked whole and compiled once
+//! (docs/reference/module-config.md). Unknown members are refused.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::envelope::{EnvelopePlace, EnvelopeUse, Numbers, Part};
+use crate::host::HostTemplate;
+use crate::members::Members;
+use crate::minted::MintedPlace;
+use crate::path::PathTemplate;
+
+/// Most places of a route.
+pub const PLACES_MAX: usize = 16;
+const NAME_BYTES_MAX: usize = 128;
+const SERVICE_BYTES_MAX: usize = 128;
+const MARKER_BYTES_MAX: usize = 64;
+const PATH_BYTES_MAX: usize = 4096;
+const FIELD_NUMBER_MAX: u32 = (1 << 29) - 1;
+const HOUR_MS: u32 = 3_600_000;
+const ENVELOPE_BYTES: (u32, u32) = (16, 1 << 20);
+const ENVELOPE_BYTES_DEFAULT: u32 = 16_384;
+const REPLAY_BYTES_MAX: u32 = 1 << 30;
+
+/// What is wrong with a configuration: which member, and what to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// `keys[0].template`; empty: the whole.
+    pub member: String,
+    pub problem: String,
+}
+
+impl ConfigError {
+    pub(crate) fn new(member: &str, problem: impl Into<String>) -> ConfigError {
+        ConfigError {
+            member: member.into(),
+            problem: problem.into(),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let member = if self.member.is_empty() {
+            "the configuration"
+        } else {
+            &self.member
+        };
+        write!(out, "{member} {}", self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Bootstrap extension `belay`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootstrapConfig {
+    pub coordinator: SocketAddr,
+    pub name: String,
+    pub pool: String,
+    /// Longest wait of the start for the first complete snapshot, in ms.
+    pub max_wait_ms: u32,
+    pub token_file: Option<String>,
+}
+
+impl BootstrapConfig {
+    /// # Errors
+    /// The first member that breaks docs/reference/module-config.md.
+    pub fn parse(json: &[u8]) -> Result<BootstrapConfig, ConfigError> {
+        let mut members = Members::parse(json)?;
+        let coordinator = members.text("coordinator", NAME_BYTES_MAX)?;
+        let coordinator: SocketAddr = coordinator.parse().map_err(|_| {
+            members.error(
+                "coordinator",
+                format!("must be IP:PORT (no host name), not {coordinator:?}"),
+            )
+        })?;
+        let config = BootstrapConfig {
+            coordinator,
+            name: members.text("name", NAME_BYTES_MAX)?,
+            pool: members.text("pool", NAME_BYTES_MAX)?,
+            max_wait_ms: members.whole("max_wait_ms", 0, HOUR_MS)?,
+            token_file: members.optional_text("token_file", PATH_BYTES_MAX)?,
+        };
+        members.end()?;
+        Ok(config)
+    }
+}
+
+/// How keys stand in access logs (C7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyLogging {
+    Hash,
+    Plain,
+}
+
+/// Downstream HTTP filter `belay.edge`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EdgeConfig {
+    pub access_log: bool,
+    pub key_in_logs: KeyLogging,
+}
+
+impl EdgeConfig {
+    /// # Errors
+    /// The first member that breaks docs/reference/module-config.md.
+    pub fn parse(json: &[u8]) -> Result<EdgeConfig, ConfigError> {
+        let mut members = Members::parse(json)?;
+        let access_log = members.flag_or("access_log", false)?;
+        let key_in_logs = match members
+            .optional_text("key_in_logs", NAME_BYTES_MAX)?
+            .as_deref()
+        {
+            None | Some("hash") => KeyLogging::Hash,
+            Some("plain") => KeyLogging::Plain,
+            Some(other) => {
+                let problem = format!("must be \"hash\" or \"plain\", not {other:?}");
+                return Err(members.error("key_in_logs", problem));
+            }
+        };
+        members.end()?;
+        Ok(EdgeConfig {
+            access_log,
+            key_in_logs,
+        })
+    }
+}
+
+/// LB policy `belay.lb`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LbConfig {
+    pub service: String,
+    pub guarded: bool,
+}
+
+impl LbConfig {
+    /// # Errors
+    /// The first member that breaks docs/reference/module-config.md.
+    pub fn parse(json: &[u8]) -> Result<LbConfig, ConfigError> {
+        let (service, guarded) = parse_service(json)?;
+        Ok(LbConfig { service, guarded })
+    }
+}
+
+/// Upstream HTTP filter `belay.attempt`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptConfig {
+    pub service: String,
+    pub guarded: bool,
+}
+
+impl AttemptConfig {
+    /// # Errors
+    /// The first member that breaks docs/reference/module-config.md.
+    pub fn parse(json: &[u8]) -> Result<AttemptConfig, ConfigError> {
+        let (service, guarded) = parse_service(json)?;
+        Ok(AttemptConfig { service, guarded })
+    }
+}
+
+fn parse_service(json: &[u8]) -> Result<(String, bool), ConfigError> {
+    let mut members = Members::parse(json)?;
+    let service = members.text("service", SERVICE_BYTES_MAX)?;
+    let guarded = members.flag("guarded")?;
+    members.end()?;
+    Ok((service, guarded))
+}
+
+/// What happens to a request without a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoKey {
+    /// 400 `no-key`.
+    Refuse,
+    /// Any active server.
+    Balance,
+}
+
+/// A route of `belay.edge`, compiled. Immutable: share it between workers.
+#[derive(Clone, Debug)]
+pub struct RouteConfig {
+    pub service: String,
+    pub guarded: bool,
+    pub no_key: NoKey,
+    /// Longest time that a request is held.
+    pub park_ms: u32,
+    /// Largest body that can be sent again.
+    pub replay_bytes: u32,
+    /// HTTP status of `unknown-key`.
+    pub unknown_key_status: u16,
+    /// How much of a body is searched for the envelope.
+    pub envelope_bytes: u32,
+    /// Where the server's first answer carries the key that it made (A7).
+    pub minted: Option<MintedPlace>,
+    /// Path, header, cookie, query and host places, in the order of the file.
+    pub(crate) places: Vec<Place>,
+    pub(crate) envelope: Option<Arc<EnvelopePlace>>,
+}
+
+/// A place in the request's headers.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    Path {
+        template: PathTemplate,
+        strip: bool,
+    },
+    /// The name is in lower case, as Envoy has it.
+    Header(String),
+    Cookie(String),
+    Query(String),
+    Host(HostTemplate),
+}
+
+impl RouteConfig {
+    /// # Errors
+    /// The first member that breaks docs/reference/module-config.md.
+    pub fn parse(json: &[u8]) -> Result<RouteConfig, ConfigError> {
+        let mut members = Members::parse(json)?;
+        let mut route = RouteConfig {
+            service: members.text("service", SERVICE_BYTES_MAX)?,
+            guarded: members.flag("guarded")?,
+            no_key: parse_no_key(&mut members)?,
+            park_ms: members.whole("park_ms", 0, HOUR_MS)?,
+            replay_bytes: members.whole("replay_bytes", 0, REPLAY_BYTES_MAX)?,
+            unknown_key_status: members
+                .whole_or("unknown_key_status", (400, 599), 404)?
+                .try_into()
+                .unwrap_or(404),
+            envelope_bytes: members.whole_or(
+                "envelope_bytes",
+                ENVELOPE_BYTES,
+                ENVELOPE_BYTES_DEFAULT,
+            )?,
+            minted: None,
+            places: Vec::new(),
+            envelope: None,
+        };
+        let keys = members.array("keys")?;
+        if keys.len() > PLACES_MAX {
+            return Err(members.error("keys", format!("must have at most {PLACES_MAX} places")));
+        }
+        for (at, place) in keys.into_iter().enumerate() {
+            route.add_place(Members::of(format!("keys[{at}]"), place)?)?;
+        }
+        // Paths first: a server id in the path ends the search.
+        route
+            .places
+            .sort_by_key(|place| !matches!(place, Place::Path { .. }));
+        if let Some(minted) = members.take("minted") {
+            route.minted = Some(parse_minted(Members::of("minted".into(), minted)?)?);
+        }
+        members.end()?;
+        Ok(route)
+    }
+
+    /// Whether the route looks for a key or a server id at all.
+    #[must_use]
+    pub fn is_keyed(&self) -> bool {
+        !self.places.is_empty() || self.envelope.is_some()
+    }
+
+    fn add_place(&mut self, mut members: Members) -> Result<(), ConfigError> {
+        let from = members.text("from", NAME_BYTES_MAX)?;
+        match from.as_str() {
+            "path" => {
+                let text = members.text("template", PATH_BYTES_MAX)?;
+                let template = PathTemplate::parse(&text)
+                    .map_err(|problem| members.error("template", problem))?;
+                let strip = members.flag_or("strip", true)?;
+                self.places.push(Place::Path { template, strip });
+            }
+            "header" => self
+                .places
+                .push(Place::Header(parse_header_name(&mut members)?)),
+            "cookie" => self
+                .places
+                .push(Place::Cookie(parse_cookie_name(&mut members)?)),
+            "query" => self
+                .places
+                .push(Place::Query(members.text("name", NAME_BYTES_MAX)?)),
+            "host" => {
+                let template = HostTemplate::parse(&members.text("template", PATH_BYTES_MAX)?)
+                    .map_err(|problem| members.error("template", problem))?;
+                self.places.push(Place::Host(template));
+            }
+            "envelope" if self.envelope.is_some() => {
+                return Err(members.error("from", "is the second envelope; a body has one"));
+            }
+            "envelope" => self.envelope = Some(Arc::new(parse_envelope(&mut members)?)),
+            other => {
+                let known = "path, header, cookie, query, host or envelope";
+                return Err(members.error("from", format!("must be {known}, not {other:?}")));
+            }
+        }
+        members.end()
+    }
+}
+
+fn parse_no_key(members: &mut Members) -> Result<NoKey, ConfigError> {
+    match members.text("no_key", NAME_BYTES_MAX)?.as_str() {
+        "refuse" => Ok(NoKey::Refuse),
+        "balance" => Ok(NoKey::Balance),
+        other => {
+            let problem = format!("must be \"refuse\" or \"balance\", not {other:?}");
+            Err(members.error("no_key", problem))
+        }
+    }
+}
+
+fn parse_minted(mut members: Members) -> Result<MintedPlace, ConfigError> {
+    let from = members.text("from", NAME_BYTES_MAX)?;
+    let place = match from.as_str() {
+        "header" => MintedPlace::header(parse_header_name(&mut members)?),
+        "cookie" => MintedPlace::cookie(parse_cookie_name(&mut members)?),
+        "json" => MintedPlace::json(&members.text("path", PATH_BYTES_MAX)?)
+            .map_err(|problem| members.error("path", problem))?,
+        "body" => MintedPlace::body(&members.text("pattern", PATH_BYTES_MAX)?)
+            .map_err(|problem| members.error("pattern", problem))?,
+        other => {
+            let problem = format!("must be header, cookie, json or body, not {other:?}");
+            return Err(members.error("from", problem));
+        }
+    };
+    members.end()?;
+    Ok(place)
+}
+
+/// RFC 9110 `token`: header and cookie names.
+fn is_token(name: &str) -> bool {
+    name.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+fn parse_header_name(members: &mut Members) -> Result<String, ConfigError> {
+    let name = members.text("name", NAME_BYTES_MAX)?.to_ascii_lowercase();
+    if !is_token(&name) {
+        return Err(members.error("name", format!("is no header name: {name:?}")));
+    }
+    // The edge strips these before it looks for keys (P4).
+    if name.starts_with("x-belay-") || name.starts_with("x-envoy-") {
+        return Err(members.error(
+            "name",
+            format!("is a header that the edge removes: {name:?}"),
+        ));
+    }
+    Ok(name)
+}
+
+fn parse_cookie_name(members: &mut Members) -> Result<String, ConfigError> {
+    let name = members.text("name", NAME_BYTES_MAX)?;
+    if is_token(&name) {
+        Ok(name)
+    } else {
+        Err(members.error("name", format!("is no cookie name: {name:?}")))
+    }
+}
+
+fn parse_envelope(members: &mut Members) -> Result<EnvelopePlace, ConfigError> {
+    let field = members.whole("field", 0, FIELD_NUMBER_MAX)?;
+    let marker = members
+        .text("marker", MARKER_BYTES_MAX)?
+        .into_bytes()
+        .into();
+    let uses = match members.require("use")? {
+        Value::Array(items) => items,
+        single => vec![single],
+    };
+    let mut parts = Vec::new();
+    for part in uses {
+        let name = members.as_text("use", part, NAME_BYTES_MAX)?;
+        let part = Part::from_name(&name).ok_or_else(|| {
+            let problem = format!("must be app, server, player or envelope, not {name:?}");
+            members.error("use", problem)
+        })?;
+        if parts.contains(&part) {
+            return Err(members.error("use", format!("names {name:?} twice")));
+        }
+        parts.push(part);
+    }
+    let uses = EnvelopeUse::of(&parts).ok_or_else(|| members.error("use", "is empty"))?;
+    let numbers = match members.take("numbers") {
+        None => Numbers::default(),
+        Some(value) => parse_numbers(Members::of(members.path("numbers"), value)?)?,
+    };
+    Ok(EnvelopePlace {
+        field,
+        marker,
+        uses,
+        numbers,
+    })
+}
+
+fn parse_numbers(mut members: Members) -> Result<Numbers, ConfigError> {
+    let default = Numbers::default();
+    let range = (1, FIELD_NUMBER_MAX);
+    let numbers = Numbers {
+        marker: members.whole_or("marker", range, default.marker)?,
+        version: members.whole_or("version", range, default.version)?,
+        parts: [
+            members.whole_or("app", range, default.parts[0])?,
+            members.whole_or("server", range, default.parts[1])?,
+            members.whole_or("player", range, default.parts[2])?,
+            members.whole_or("envelope", range, default.parts[3])?,
+        ],
+    };
+    let mut all = [numbers.marker, numbers.version, 0, 0, 0, 0];
+    all[2..].copy_from_slice(&numbers.parts);
+    all.sort_unstable();
+    if all.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(members.error("marker", "and the other numbers must all differ"));
+    }
+    members.end()?;
+    Ok(numbers)
+}

@@ -1,0 +1,1 @@
+export async function runCore(_: unknown): Promise<number> { return 0; }

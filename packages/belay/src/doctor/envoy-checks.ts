@@ -1,0 +1,63 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { BelayError } from "@belay/model";
+import { findEnvoy, findExec, findModule, requireEnvoyVersion } from "../proxy/envoy-files.ts";
+import { type CheckResult, failed, ok } from "./check-result.ts";
+
+const VALIDATE_MS_MAX = 30_000;
+const WORDS_MAX = 300;
+
+/** Envoy: there, and of the right version. */
+export async function checkEnvoy(named: string | undefined): Promise<CheckResult> {
+  try {
+    const envoy = findEnvoy(named);
+    return ok("envoy", `${await requireEnvoyVersion(envoy)} (${envoy})`);
+  } catch (error) {
+    return fromError("envoy", error);
+  }
+}
+
+/** The module: Envoy itself loads it, in `--mode validate`. */
+export async function checkModule(
+  envoyNamed: string | undefined,
+  moduleNamed: string | undefined,
+  bootstrap: (module: string) => string,
+): Promise<CheckResult> {
+  let folder: string | undefined;
+  try {
+    const envoy = findEnvoy(envoyNamed);
+    const module = findModule(moduleNamed);
+    folder = mkdtempSync(join(tmpdir(), "belay-doctor-"));
+    const file = join(folder, "bootstrap.json");
+    writeFileSync(file, bootstrap(module));
+    const args = ["--mode", "validate", "-c", file, "--disable-hot-restart", "-l", "error"];
+    await promisify(execFile)(envoy, args, { timeout: VALIDATE_MS_MAX });
+    return ok("module", `${module} loads`);
+  } catch (error) {
+    return fromError("module", error);
+  } finally {
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** belay-exec, which `belay run` needs. */
+export async function checkExec(): Promise<CheckResult> {
+  try {
+    return ok("belay-exec", findExec());
+  } catch (error) {
+    return fromError("belay-exec", error);
+  }
+}
+
+function fromError(name: string, error: unknown): CheckResult {
+  if (error instanceof BelayError) return failed(name, error.message, error.facts.hint);
+  const words = error instanceof Error && "stderr" in error ? String(error.stderr) : String(error);
+  return failed(
+    name,
+    words.trim().slice(-WORDS_MAX),
+    "Envoy refuses the module: build it anew with `npm start`; its own words are above.",
+  );
+}

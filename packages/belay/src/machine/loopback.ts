@@ -1,0 +1,30 @@
+import { readFileSync } from "node:fs";
+import { BelayError } from "@belay/model";
+
+const TOKEN_CHARS_MIN = 16;
+
+/** True for an address that only this machine reaches. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
+
+/**
+ * The secret that peers must show, if there is one. A listener beyond loopback without one is
+ * refused: `token-needed`.
+ */
+export function readToken(bind: string, tokenFile: string | undefined): string | undefined {
+  if (tokenFile === undefined) {
+    if (isLoopback(bind)) return undefined;
+    const why = `--bind ${bind} is beyond loopback: anybody who reaches it could take keys over`;
+    throw new BelayError("token-needed", why);
+  }
+  let token: string;
+  try {
+    token = readFileSync(tokenFile, "utf8").trim();
+  } catch (cause) {
+    throw new BelayError("usage", `cannot read the token file ${tokenFile}: ${String(cause)}`);
+  }
+  if (token.length >= TOKEN_CHARS_MIN) return token;
+  const why = `the token in ${tokenFile} has ${token.length} characters, ${TOKEN_CHARS_MIN} are needed`;
+  throw new BelayError("token-needed", why);
+}

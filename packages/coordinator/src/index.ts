@@ -1,0 +1,5 @@
+export {
+  type CoordinatorOptions,
+  type RunningCoordinator,
+  startCoordinator,
+} from "./start-coordinator.ts";

@@ -1,0 +1,16 @@
+import type { FrameBody, FrameBodyInit, FrameCase } from "@belay/protocol";
+
+/** A received frame of that name. */
+export type FrameOf<Case extends FrameCase> = Extract<FrameBody, { case: Case }>["value"];
+
+/** What a sent frame of that name is made of. */
+export type InitOf<Case extends FrameCase> = Extract<FrameBodyInit, { case: Case }>["value"];
+
+/** An element of `FeedBatch.entries`. */
+export type FeedEntryInit = NonNullable<InitOf<"feedBatch">["entries"]>[number];
+
+/** An element of `Grant.shards`, `Revoke.shards` … */
+export interface ShardEpochInit {
+  readonly key: string;
+  readonly epoch: bigint;
+}

@@ -1,0 +1,335 @@
+import type { Clock, Logger, Random } from "@belay/model";
+import {
+  createServerSession,
+  type Decision,
+  type Refusal,
+  type ServerSession,
+  type ServerSessionConfig,
+  type ServerSessionEffect,
+} from "@belay/ownership";
+import {
+  CoordinatorConnection,
+  type CoordinatorAddress,
+  type DisconnectReason,
+  type FrameBodyInit,
+  Role,
+} from "@belay/protocol";
+import type { RequestIdentity } from "./identity.ts";
+import type { ShardHooks } from "./shard-hooks.ts";
+import { Visit, type Visitor } from "./visit.ts";
+
+const TIMER_MS_MAX = 60_000;
+const LOAD_MS = 1000;
+/** Refusals of a connection that no later try can turn. */
+const FATAL_REFUSALS = new Set(["unauthorized", "unknown-version"]);
+
+export interface GateOptions {
+  readonly coordinator: CoordinatorAddress;
+  readonly token: string;
+  readonly software: string;
+  readonly session: Omit<ServerSessionConfig, "clock" | "newSecret" | "guarded">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly hooks: ShardHooks;
+  /** Registration, loss and drain, as they happen. */
+  onChange(change: GateChange): void;
+}
+
+export type GateChange =
+  | { readonly type: "registered"; readonly incarnation: bigint }
+  | { readonly type: "expired"; readonly incarnation: bigint; readonly reason: string }
+  | { readonly type: "draining"; readonly remaining: number }
+  | { readonly type: "drained" | "ended" }
+  | { readonly type: "refused"; readonly code: string; readonly message: string };
+
+interface ShardEpochInit {
+  readonly key: string;
+  readonly epoch: bigint;
+}
+
+type Effect<T extends ServerSessionEffect["type"]> = Extract<ServerSessionEffect, { type: T }>;
+
+/**
+ * Joins the server-session machine to its connection, its timers and the requests. Effects are
+ * carried out in order, never nested, so that what one causes comes after all of the others.
+ */
+export class Gate {
+  readonly session: ServerSession;
+  readonly #options: GateOptions;
+  readonly #connection: CoordinatorConnection;
+  readonly #visits = new Map<number, Visit>();
+  readonly #loadTimer: NodeJS.Timeout;
+  #lastId = 0;
+  #admitted = 0;
+  #pumping = false;
+  #wakeTimer: NodeJS.Timeout | undefined;
+  #wakeAtMs = Number.POSITIVE_INFINITY;
+  #shut = false;
+  #closed = false;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+    const { clock, random, logger, session } = options;
+    this.session = createServerSession({
+      ...session,
+      clock,
+      guarded: true,
+      newSecret: () => random.bytes(32),
+    });
+    this.#connection = new CoordinatorConnection({
+      address: options.coordinator,
+      role: Role.SERVER,
+      name: session.serverId,
+      software: options.software,
+      token: options.token,
+      clock,
+      random,
+      logger,
+      onConnected: () => this.#handle({ type: "connected" }),
+      onFrame: (frame) => {
+        this.#handle({ type: "frame", frame });
+        if (frame.case === "revoke") this.#leave(frame.value.shards);
+      },
+      onDisconnected: (reason) => this.#disconnected(reason),
+    });
+    this.#loadTimer = setInterval(() => this.#tellLoad(), LOAD_MS);
+    this.#loadTimer.unref();
+  }
+
+  /** Requests and sockets not yet ended. */
+  get visits(): number {
+    return this.#visits.size;
+  }
+
+  /** G1: one of `admitted` and `refused` follows, at once unless the coordinator must be asked. */
+  enter(
+    kind: "request" | "socket",
+    identity: RequestIdentity | undefined,
+    visitor: Visitor,
+  ): Visit {
+    const { session } = this;
+    this.#lastId = this.#lastId >= Number.MAX_SAFE_INTEGER ? 1 : this.#lastId + 1;
+    const id = this.#lastId;
+    const key = identity?.key;
+    const onEnd = (ended: Visit): void => this.#ended(ended);
+    const visit = new Visit({ id, key, visitor, session, onEnd });
+    this.#visits.set(id, visit);
+    if (this.#shut) {
+      this.#refuse(visit, this.#refusal("moved", 0n));
+      return visit;
+    }
+    const incarnation = identity?.incarnation;
+    const epoch = identity?.epoch ?? 0n;
+    this.#decide(visit, session.admit({ id, kind, incarnation, key, epoch }));
+    this.#pump();
+    return visit;
+  }
+
+  /** M6: `drained` follows when nothing is owned any more. */
+  drain(): void {
+    this.#handle({ type: "drain" });
+  }
+
+  /** Ends all that runs, and lets go of all that is held: nothing is admitted after it. */
+  cut(): void {
+    this.#shut = true;
+    for (const visit of this.#visits.values()) this.#lose(visit);
+    this.#options.hooks.releaseAll("moved");
+  }
+
+  /** Ends the incarnation; `ended` follows if the coordinator answers. */
+  leave(): void {
+    this.#handle({ type: "leave" });
+  }
+
+  close(): void {
+    this.#shut = true;
+    this.#closed = true;
+    clearTimeout(this.#wakeTimer);
+    clearInterval(this.#loadTimer);
+    for (const visit of this.#visits.values()) this.#lose(visit);
+    this.#connection.close();
+  }
+
+  #handle(event: Parameters<ServerSession["handle"]>[0]): void {
+    if (this.#closed) return;
+    this.session.handle(event);
+    this.#pump();
+  }
+
+  /** Tells what runs for these shards that they are about to move. */
+  #leave(shards: readonly ShardEpochInit[]): void {
+    const epochs = new Map(shards.map(({ key, epoch }) => [key, epoch]));
+    for (const visit of this.#visits.values()) {
+      if (visit.stage !== "inside" || visit.key === undefined) continue;
+      if (epochs.get(visit.key) === visit.epoch) visit.visitor.leaving?.();
+    }
+  }
+
+  #disconnected(reason: DisconnectReason): void {
+    const { code, message, problemCode } = reason;
+    this.#options.logger.warn({ code, problemCode }, `coordinator away: ${message}`);
+    this.#handle({ type: "disconnected" });
+    if (problemCode !== undefined && FATAL_REFUSALS.has(problemCode)) {
+      this.#options.onChange({ type: "refused", code: problemCode, message });
+    }
+  }
+
+  #pump(): void {
+    if (this.#pumping || this.#closed) return;
+    this.#pumping = true;
+    try {
+      let effects = this.session.take();
+      while (effects.length > 0) {
+        for (const effect of effects) this.#carryOut(effect);
+        effects = this.session.take();
+      }
+    } finally {
+      this.#pumping = false;
+    }
+    this.#wakeLater();
+  }
+
+  #carryOut(effect: ServerSessionEffect): void {
+    const { hooks } = this.#options;
+    switch (effect.type) {
+      case "send":
+        this.#send(effect.frame);
+        break;
+      case "decided":
+        this.#decided(effect);
+        break;
+      case "reset":
+        for (const id of effect.requests) this.#lose(this.#visits.get(id));
+        break;
+      case "close-sockets":
+        for (const id of effect.requests) this.#visits.get(id)?.visitor.leaving?.();
+        break;
+      case "granted":
+        void hooks.acquire(effect.key, effect.epoch);
+        break;
+      case "given-up":
+        hooks.release(effect.key, effect.epoch, "moved");
+        break;
+      case "expired":
+        hooks.releaseAll("lost");
+        this.#options.onChange(effect);
+        break;
+      case "registered":
+      case "draining":
+      case "drained":
+      case "ended":
+      case "refused":
+        this.#options.onChange(effect);
+        break;
+    }
+  }
+
+  /** A release is irrevocable once sent (M3), so it waits for the application's hook. */
+  #send(frame: FrameBodyInit): void {
+    if (frame.case !== "release") {
+      this.#connection.send(frame);
+      return;
+    }
+    const { incarnation = 0n, shards = [] } = frame.value;
+    const ready: ShardEpochInit[] = [];
+    for (const { key = "", epoch = 0n } of shards) {
+      const pending = this.#options.hooks.pendingRelease(key, epoch);
+      if (pending === undefined) ready.push({ key, epoch });
+      else void pending.then(() => this.#sendRelease(incarnation, [{ key, epoch }]));
+    }
+    if (ready.length > 0) this.#sendRelease(incarnation, ready);
+  }
+
+  #sendRelease(incarnation: bigint, shards: ShardEpochInit[]): void {
+    this.#connection.send({ case: "release", value: { incarnation, shards } });
+  }
+
+  #decided({ id, decision }: Effect<"decided">): void {
+    const visit = this.#visits.get(id);
+    if (visit !== undefined) this.#decide(visit, decision);
+  }
+
+  #decide(visit: Visit, decision: Decision): void {
+    if (decision.type === "ask") return;
+    if (decision.type === "refuse") {
+      this.#refuse(visit, decision);
+      return;
+    }
+    visit.epoch = decision.epoch;
+    if (visit.key === undefined) {
+      this.#admit(visit);
+      return;
+    }
+    const acquired = this.#options.hooks.acquire(visit.key, decision.epoch);
+    if (acquired === true) this.#admit(visit);
+    else void acquired.then((succeeded) => this.#acquired(visit, succeeded));
+  }
+
+  /** The application has loaded the key, maybe long after the decision: judge again (G1). */
+  #acquired(visit: Visit, succeeded: boolean): void {
+    if (visit.stage !== "waiting") return;
+    if (!succeeded) {
+      this.#refuse(visit, this.#refusal("not-ready", 0n));
+    } else if (this.session.mayAnswer(visit.id)) {
+      this.#admit(visit);
+    } else {
+      this.#refuse(visit, this.#refusal("moved", visit.epoch));
+    }
+    this.#pump();
+  }
+
+  #admit(visit: Visit): void {
+    visit.stage = "inside";
+    this.#admitted += 1;
+    visit.visitor.admitted(visit);
+  }
+
+  #refuse(visit: Visit, refusal: Refusal): void {
+    if (visit.stage !== "waiting") return;
+    visit.end();
+    visit.visitor.refused(refusal);
+  }
+
+  /** What no handler has seen yet is refused, not cut: it may be sent again. */
+  #lose(visit: Visit | undefined): void {
+    if (visit === undefined) return;
+    if (visit.stage === "waiting") {
+      this.#refuse(visit, this.#refusal("moved", visit.epoch));
+    } else {
+      visit.end();
+      visit.visitor.lost();
+    }
+  }
+
+  #refusal(reason: Refusal["reason"], epoch: bigint): Refusal {
+    const { incarnation } = this.session;
+    const asOf = epoch > incarnation ? epoch : incarnation;
+    return { type: "refuse", incarnation, asOf, reason };
+  }
+
+  #ended(visit: Visit): void {
+    if (!this.#visits.delete(visit.id)) return;
+    this.session.end(visit.id);
+    this.#pump();
+  }
+
+  #tellLoad(): void {
+    this.session.setLoad((this.#admitted * 1000) / LOAD_MS);
+    this.#admitted = 0;
+  }
+
+  #wakeLater(): void {
+    const wakeAtMs = this.session.wakeAt();
+    // An earlier timer than needed is harmless; re-arming at every request is not.
+    if (wakeAtMs >= this.#wakeAtMs) return;
+    clearTimeout(this.#wakeTimer);
+    this.#wakeAtMs = wakeAtMs;
+    const waitMs = Math.min(Math.max(wakeAtMs - this.#options.clock.now(), 0), TIMER_MS_MAX);
+    this.#wakeTimer = setTimeout(() => {
+      this.#wakeAtMs = Number.POSITIVE_INFINITY;
+      this.#handle({ type: "tick" });
+    }, Math.ceil(waitMs));
+  }
+}

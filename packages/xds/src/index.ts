@@ -1,0 +1,12 @@
+export { type Change, createSnapshot, diffSnapshots, type Snapshot } from "./resources/snapshot.ts";
+export { encodeResource } from "./resources/resource.ts";
+export type { Draft, Resource, Source } from "./resources/resource.ts";
+export { EndpointEncoder, parseAddress } from "./resources/endpoints.ts";
+export { StreamSubscription } from "./subscription/stream.ts";
+export type { Request, Response, TypeStatus } from "./subscription/stream.ts";
+export type { Outgoing, View } from "./subscription/type-subscription.ts";
+export type { Rejection } from "./subscription/rejection.ts";
+export { translateEdge } from "./translate/edge.ts";
+export { toListener } from "./translate/listener.ts";
+export { waitingRoomEndpoint } from "./translate/waiting-room.ts";
+export type { EdgeAddress, EdgeOptions, ModuleLocation, ServiceConfig } from "./translate/input.ts";
