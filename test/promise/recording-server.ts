@@ -48,7 +48,7 @@ belay.attachWebSocket(server, sockets, (socket, _request, { key, epoch }) => (da
   socket.send(JSON.stringify({ server: SERVER_ID, key, echo: String(data) }));
   if (key !== undefined) recorder.write(key, epoch, start);
 });
-belay.drainOnSignal?.();
+belay.drainOnSignal(() => process.exit(0));
 server.listen(Number(PORT), "127.0.0.1", () => {
   process.stdout.write(`ready ${SERVER_ID}\n`);
 });

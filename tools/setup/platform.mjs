@@ -11,7 +11,9 @@ export function requirePlatform(machine) {
   if (machine.platform !== "linux" || !["x64", "arm64"].includes(machine.arch)) {
     throw new SetupFailure(
       `this machine is ${machine.platform} on ${machine.arch}; Belay runs on Linux, x64 or arm64.`,
-      ["Use a Linux machine, a virtual machine, or a container (any image with glibc ≥ 2.31, not Alpine)."],
+      [
+        "Use a Linux machine, a virtual machine, or a container (any image with glibc ≥ 2.31, not Alpine).",
+      ],
     );
   }
   if (Number(machine.node.split(".")[0]) < NODE_MIN) {
@@ -26,9 +28,10 @@ export function requirePlatform(machine) {
   }
   const [major = 0, minor = 0] = machine.glibc.split(".").map(Number);
   if (major < GLIBC_MIN[0] || (major === GLIBC_MIN[0] && minor < GLIBC_MIN[1])) {
-    throw new SetupFailure(`glibc ${machine.glibc} is too old for Envoy's binary: 2.31 is needed.`, [
-      "Use Debian 11, Ubuntu 20.04, RHEL 9 or newer.",
-    ]);
+    throw new SetupFailure(
+      `glibc ${machine.glibc} is too old for Envoy's binary: 2.31 is needed.`,
+      ["Use Debian 11, Ubuntu 20.04, RHEL 9 or newer."],
+    );
   }
 }
 

@@ -36,6 +36,8 @@ export async function step(name, work) {
     mark = "✓";
   } finally {
     clearInterval(timer);
-    process.stdout.write(`${tty ? "\r\u001b[2K" : ""}${mark} ${name}: ${outcome} (${seconds()} s)\n`);
+    process.stdout.write(
+      `${tty ? "\r\u001b[2K" : ""}${mark} ${name}: ${outcome} (${seconds()} s)\n`,
+    );
   }
 }

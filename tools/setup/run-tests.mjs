@@ -84,7 +84,7 @@ async function runRustTests() {
 function settleUnmet() {
   if (total.unmet.length === 0) return;
   console.log("");
-  for (const line of total.unmet) console.log(inCi ? `FAILED in CI: ${line}` : line);
+  for (const line of total.unmet) console.log(inCi ? `FAILED in CI: ${String(line)}` : line);
   if (!inCi) return;
   total.skipped -= total.unmet.length;
   total.failed += total.unmet.length;

@@ -9,7 +9,13 @@ try {
   await setUp();
   process.chdir(ROOT);
   const main = join(ROOT, "packages/belay/src/cli/main.ts");
-  become(PINNED_NODE, ["--conditions=belay-source", main, "up", "--demo", ...process.argv.slice(2)]);
+  become(PINNED_NODE, [
+    "--conditions=belay-source",
+    main,
+    "up",
+    "--demo",
+    ...process.argv.slice(2),
+  ]);
 } catch (error) {
   printFailure(error);
   process.exitCode = 1;

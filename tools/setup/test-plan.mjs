@@ -43,7 +43,9 @@ export function selectTests(root, only) {
   for (const [group, patterns] of Object.entries(GROUPS)) {
     const files = globSync(patterns, { cwd: root, exclude: (name) => name === "node_modules" });
     chosen[group] = files
-      .filter((file) => only.length === 0 || only.some((text) => text === group || file.includes(text)))
+      .filter(
+        (file) => only.length === 0 || only.some((text) => text === group || file.includes(text)),
+      )
       .toSorted();
   }
   return { ...chosen, rust: only.length === 0 || only.includes("rust") };

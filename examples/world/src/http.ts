@@ -1,15 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Belay, RequestContext } from "@belay/server-sdk";
+import type { RequestContext } from "@belay/server-sdk";
 import { apply, type Command, parseMove } from "./command.ts";
 import { answerRpc } from "./rpc.ts";
-import type { World } from "./world.ts";
+import type { Site } from "./site.ts";
 
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
-
-export interface Site {
-  readonly belay: Belay;
-  readonly world: World;
-}
 
 /** The path as the demo knows it: `/s/alice/count` and `/count` are the same. */
 const pathOf = (request: IncomingMessage): string =>

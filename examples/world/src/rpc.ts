@@ -6,7 +6,7 @@ import {
   type WorldRequest,
   WorldRequestSchema,
 } from "./gen/world/v1/world_pb.ts";
-import type { Site } from "./http.ts";
+import type { Site } from "./site.ts";
 
 /** Protobuf in, protobuf out; JSON out for people (`accept: application/json`). */
 export function answerRpc(

@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import type { WebSocketServer } from "ws";
 import { apply, type Command, parseMove } from "./command.ts";
-import type { Site } from "./http.ts";
+import type { Site } from "./site.ts";
 
 /** A socket per player: each message is a command, each answer the player's state. */
 export function attachSockets(

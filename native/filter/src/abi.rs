@@ -21,10 +21,16 @@ struct Buf {
 }
 
 impl Buf {
-    const NULL: Self = Self { ptr: core::ptr::null(), len: 0 };
+    const NULL: Self = Self {
+        ptr: core::ptr::null(),
+        len: 0,
+    };
 
     fn of(bytes: &[u8]) -> Self {
-        Self { ptr: bytes.as_ptr(), len: bytes.len() }
+        Self {
+            ptr: bytes.as_ptr(),
+            len: bytes.len(),
+        }
     }
 
     /// # Safety
@@ -54,14 +60,12 @@ pub enum Map {
     ResponseTrailers = 3,
 }
 
-/// Which body of a stream: what just arrived, or what Envoy holds back for us.
+/// What just arrived of a stream's bodies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Body {
     ReceivedRequest = 0,
-    BufferedRequest = 1,
     ReceivedResponse = 2,
-    BufferedResponse = 3,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,8 +140,6 @@ callbacks! {
     fn envoy_dynamic_module_callback_bootstrap_extension_config_increment_counter(c: P, id: usize, values: *mut Buf, n: usize, by: u64) -> u32;
     fn envoy_dynamic_module_callback_bootstrap_extension_config_define_gauge(c: P, name: Buf, labels: *mut Buf, n: usize, id: *mut usize) -> u32;
     fn envoy_dynamic_module_callback_bootstrap_extension_config_set_gauge(c: P, id: usize, values: *mut Buf, n: usize, to: u64) -> u32;
-    fn envoy_dynamic_module_callback_bootstrap_extension_config_define_histogram(c: P, name: Buf, labels: *mut Buf, n: usize, id: *mut usize) -> u32;
-    fn envoy_dynamic_module_callback_bootstrap_extension_config_record_histogram_value(c: P, id: usize, values: *mut Buf, n: usize, value: u64) -> u32;
     fn envoy_dynamic_module_callback_bootstrap_extension_timer_new(c: P) -> P;
     fn envoy_dynamic_module_callback_bootstrap_extension_timer_enable(t: P, ms: u64);
     fn envoy_dynamic_module_callback_bootstrap_extension_timer_delete(t: P);
@@ -196,7 +198,10 @@ impl Stream {
     /// The names of a map that satisfy `wanted`. Allocates only for those found.
     pub fn names(&self, map: Map, wanted: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
         const INLINE: usize = 32;
-        let empty = Header { key: Buf::NULL, value: Buf::NULL };
+        let empty = Header {
+            key: Buf::NULL,
+            value: Buf::NULL,
+        };
         let count =
             unsafe { envoy_dynamic_module_callback_http_get_headers_size(self.raw, map as u32) };
         let mut inline = [empty; INLINE];
@@ -258,8 +263,9 @@ impl Stream {
 
     /// Appends views of a body's slices, no copy.
     pub fn body<'a>(&'a self, body: Body, slices: &mut Vec<&'a [u8]>) {
-        let count =
-            unsafe { envoy_dynamic_module_callback_http_get_body_chunks_size(self.raw, body as u32) };
+        let count = unsafe {
+            envoy_dynamic_module_callback_http_get_body_chunks_size(self.raw, body as u32)
+        };
         if count == 0 {
             return;
         }
@@ -298,10 +304,19 @@ impl Stream {
 
     /// Answers the client. `details` shows as `%RESPONSE_CODE_DETAILS%`. A gRPC request needs a
     /// `grpc-status` among `headers`, else Envoy makes it 200 with grpc-status 0.
-    pub fn send_response(&mut self, code: u32, headers: &[(&str, &[u8])], body: &[u8], details: &str) {
+    pub fn send_response(
+        &mut self,
+        code: u32,
+        headers: &[(&str, &[u8])],
+        body: &[u8],
+        details: &str,
+    ) {
         let mut raw: Vec<Header> = headers
             .iter()
-            .map(|(name, value)| Header { key: Buf::of(name.as_bytes()), value: Buf::of(value) })
+            .map(|(name, value)| Header {
+                key: Buf::of(name.as_bytes()),
+                value: Buf::of(value),
+            })
             .collect();
         unsafe {
             envoy_dynamic_module_callback_http_send_response(
@@ -318,7 +333,9 @@ impl Stream {
     /// Sends bytes to the client of an accepted stream; after it `response_body` is not called any
     /// more, so use it for the last bytes.
     pub fn send_response_data(&mut self, data: &[u8], end: bool) {
-        unsafe { envoy_dynamic_module_callback_http_send_response_data(self.raw, Buf::of(data), end) }
+        unsafe {
+            envoy_dynamic_module_callback_http_send_response_data(self.raw, Buf::of(data), end);
+        }
     }
 
     pub fn continue_decoding(&mut self) {
@@ -357,7 +374,9 @@ impl Stream {
     /// before the filter is destroyed.
     #[must_use]
     pub fn scheduler(&mut self) -> Scheduler {
-        Scheduler { raw: unsafe { envoy_dynamic_module_callback_http_filter_scheduler_new(self.raw) } }
+        Scheduler {
+            raw: unsafe { envoy_dynamic_module_callback_http_filter_scheduler_new(self.raw) },
+        }
     }
 }
 
@@ -384,17 +403,29 @@ impl Drop for Scheduler {
 
 /// What an HTTP filter of ours answers to. Dropped when Envoy destroys the filter.
 pub trait HttpFilter {
-    fn request_headers(&self, stream: &mut Stream, end: bool) -> HeadersStatus;
-    fn request_body(&self, stream: &mut Stream, end: bool) -> BodyStatus;
-    fn request_trailers(&self, stream: &mut Stream) -> TrailersStatus;
-    fn response_headers(&self, stream: &mut Stream, end: bool) -> HeadersStatus;
-    fn response_body(&self, stream: &mut Stream, end: bool) -> BodyStatus;
-    fn response_trailers(&self, stream: &mut Stream) -> TrailersStatus;
-    fn scheduled(&self, stream: &mut Stream, event: u64);
+    fn request_headers(&self, _stream: &mut Stream, _end: bool) -> HeadersStatus {
+        HeadersStatus::Continue
+    }
+    fn request_body(&self, _stream: &mut Stream, _end: bool) -> BodyStatus {
+        BodyStatus::Continue
+    }
+    fn request_trailers(&self, _stream: &mut Stream) -> TrailersStatus {
+        TrailersStatus::Continue
+    }
+    fn response_headers(&self, _stream: &mut Stream, _end: bool) -> HeadersStatus {
+        HeadersStatus::Continue
+    }
+    fn response_body(&self, _stream: &mut Stream, _end: bool) -> BodyStatus {
+        BodyStatus::Continue
+    }
+    fn response_trailers(&self, _stream: &mut Stream) -> TrailersStatus {
+        TrailersStatus::Continue
+    }
+    fn scheduled(&self, _stream: &mut Stream, _event: u64) {}
     /// The stream has ended. Not called for upstream filters.
-    fn stream_complete(&self, stream: &mut Stream);
+    fn stream_complete(&self, _stream: &mut Stream) {}
     /// Envoy itself answers; its answer goes through `response_headers` next.
-    fn local_reply(&self, details: &[u8]);
+    fn local_reply(&self, _details: &[u8]) {}
 }
 
 /// The hosts of one LB policy instance (one for each worker and one for the main thread).
@@ -403,14 +434,10 @@ pub struct Hosts {
 }
 
 impl Hosts {
+    /// How many healthy hosts there are; their indexes are below it.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         unsafe { envoy_dynamic_module_callback_lb_get_healthy_hosts_count(self.raw, 0) }
-    }
-
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The address of a healthy host, as `ip:port` or `envoy://listener/endpoint`.
@@ -418,7 +445,12 @@ impl Hosts {
     pub fn address(&self, index: usize) -> Option<&[u8]> {
         let mut out = Buf::NULL;
         let found = unsafe {
-            envoy_dynamic_module_callback_lb_get_healthy_host_address(self.raw, 0, index, &raw mut out)
+            envoy_dynamic_module_callback_lb_get_healthy_host_address(
+                self.raw,
+                0,
+                index,
+                &raw mut out,
+            )
         };
         (found && !out.ptr.is_null()).then(|| unsafe { out.bytes() })
     }
@@ -487,29 +519,38 @@ impl Bootstrap {
     /// None: Envoy refused the definition.
     #[must_use]
     pub fn define_counter(&self, name: &str, labels: &[&str]) -> Option<MetricId> {
-        self.define(name, labels, envoy_dynamic_module_callback_bootstrap_extension_config_define_counter)
+        self.define(
+            name,
+            labels,
+            envoy_dynamic_module_callback_bootstrap_extension_config_define_counter,
+        )
     }
 
     #[must_use]
     pub fn define_gauge(&self, name: &str, labels: &[&str]) -> Option<MetricId> {
-        self.define(name, labels, envoy_dynamic_module_callback_bootstrap_extension_config_define_gauge)
-    }
-
-    #[must_use]
-    pub fn define_histogram(&self, name: &str) -> Option<MetricId> {
-        self.define(name, &[], envoy_dynamic_module_callback_bootstrap_extension_config_define_histogram)
+        self.define(
+            name,
+            labels,
+            envoy_dynamic_module_callback_bootstrap_extension_config_define_gauge,
+        )
     }
 
     pub fn count(&self, id: MetricId, labels: &[&str], by: u64) {
-        self.update(id, labels, by, envoy_dynamic_module_callback_bootstrap_extension_config_increment_counter);
+        self.update(
+            id,
+            labels,
+            by,
+            envoy_dynamic_module_callback_bootstrap_extension_config_increment_counter,
+        );
     }
 
     pub fn gauge(&self, id: MetricId, labels: &[&str], to: u64) {
-        self.update(id, labels, to, envoy_dynamic_module_callback_bootstrap_extension_config_set_gauge);
-    }
-
-    pub fn record(&self, id: MetricId, value: u64) {
-        self.update(id, &[], value, envoy_dynamic_module_callback_bootstrap_extension_config_record_histogram_value);
+        self.update(
+            id,
+            labels,
+            to,
+            envoy_dynamic_module_callback_bootstrap_extension_config_set_gauge,
+        );
     }
 
     fn define(
@@ -518,10 +559,19 @@ impl Bootstrap {
         labels: &[&str],
         callback: unsafe extern "C" fn(P, Buf, *mut Buf, usize, *mut usize) -> u32,
     ) -> Option<MetricId> {
-        let mut raw: Vec<Buf> = labels.iter().map(|label| Buf::of(label.as_bytes())).collect();
+        let mut raw: Vec<Buf> = labels
+            .iter()
+            .map(|label| Buf::of(label.as_bytes()))
+            .collect();
         let mut id = 0;
         let result = unsafe {
-            callback(self.raw, Buf::of(name.as_bytes()), raw.as_mut_ptr(), raw.len(), &raw mut id)
+            callback(
+                self.raw,
+                Buf::of(name.as_bytes()),
+                raw.as_mut_ptr(),
+                raw.len(),
+                &raw mut id,
+            )
         };
         (result == 0).then_some(MetricId(id))
     }
@@ -533,7 +583,10 @@ impl Bootstrap {
         value: u64,
         callback: unsafe extern "C" fn(P, usize, *mut Buf, usize, u64) -> u32,
     ) {
-        let mut raw: Vec<Buf> = labels.iter().map(|label| Buf::of(label.as_bytes())).collect();
+        let mut raw: Vec<Buf> = labels
+            .iter()
+            .map(|label| Buf::of(label.as_bytes()))
+            .collect();
         unsafe { callback(self.raw, id.0, raw.as_mut_ptr(), raw.len(), value) };
     }
 }
@@ -549,7 +602,9 @@ unsafe impl Sync for MainScheduler {}
 impl MainScheduler {
     pub fn commit(&self, event: u64) {
         unsafe {
-            envoy_dynamic_module_callback_bootstrap_extension_config_scheduler_commit(self.raw, event);
+            envoy_dynamic_module_callback_bootstrap_extension_config_scheduler_commit(
+                self.raw, event,
+            );
         }
     }
 }
@@ -601,7 +656,10 @@ unsafe fn on_stream<T>(
     body: impl FnOnce(&entry::Filter, &mut Stream) -> T,
 ) -> T {
     let filter = unsafe { &*filter.cast::<entry::Filter>() };
-    catch_unwind(AssertUnwindSafe(|| body(filter, &mut Stream { raw: envoy }))).unwrap_or_else(|_| {
+    catch_unwind(AssertUnwindSafe(|| {
+        body(filter, &mut Stream { raw: envoy })
+    }))
+    .unwrap_or_else(|_| {
         entry::panicked(hook);
         let answer = AssertUnwindSafe(|| entry::answer_panic(&mut Stream { raw: envoy }));
         if catch_unwind(answer).is_err() {
@@ -612,7 +670,9 @@ unsafe fn on_stream<T>(
 }
 
 fn boxed<T>(value: Option<T>) -> P {
-    value.map_or(core::ptr::null_mut(), |value| Box::into_raw(Box::new(value)).cast())
+    value.map_or(core::ptr::null_mut(), |value| {
+        Box::into_raw(Box::new(value)).cast()
+    })
 }
 
 /// # Safety
@@ -632,7 +692,7 @@ unsafe fn text<'a>(buffer: Buf) -> &'a str {
 macro_rules! hooks {
     ($(fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? $body:block)*) => {
         $(#[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? { unsafe { $body } })*
+        unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? { unsafe { $body } })*
     };
 }
 
@@ -640,14 +700,44 @@ macro_rules! hooks {
 macro_rules! idle_hooks {
     ($($name:ident($($ty:ty),*);)*) => {
         $(#[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($(_: $ty),*) {})*
+        unsafe extern "C" fn $name($(_: $ty),*) {})*
     };
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_program_init() -> *const u8 {
+extern "C" fn envoy_dynamic_module_on_program_init() -> *const u8 {
     guarded("program_init", (), entry::program_init);
     c"v0.2.0".as_ptr().cast()
+}
+
+/// The extension object is its configuration.
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_bootstrap_extension_new(extension: P, _envoy: P) -> P {
+    extension
+}
+
+/// The feed thread woke the main thread.
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_bootstrap_extension_config_scheduled(
+    envoy: P,
+    _extension: P,
+    event: u64,
+) {
+    guarded("bootstrap_extension_config_scheduled", (), || {
+        entry::Extension::scheduled(&Bootstrap { raw: envoy }, event);
+    });
+}
+
+/// No admin endpoint is registered, so this is never called.
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_bootstrap_extension_admin_request(
+    _: P,
+    _: P,
+    _: Buf,
+    _: Buf,
+    _: Buf,
+) -> u32 {
+    404
 }
 
 hooks! {
@@ -682,7 +772,7 @@ hooks! {
         on_stream("request_body", envoy, filter, BodyStatus::StopNoBuffer, |f, s| f.request_body(s, end)) as u32
     }
     fn envoy_dynamic_module_on_http_filter_request_trailers(envoy: P, filter: P) -> u32 {
-        on_stream("request_trailers", envoy, filter, TrailersStatus::StopIteration, |f, s| f.request_trailers(s)) as u32
+        on_stream("request_trailers", envoy, filter, TrailersStatus::StopIteration, HttpFilter::request_trailers) as u32
     }
     fn envoy_dynamic_module_on_http_filter_response_headers(envoy: P, filter: P, end: bool) -> u32 {
         on_stream("response_headers", envoy, filter, HeadersStatus::StopIteration, |f, s| f.response_headers(s, end)) as u32
@@ -691,13 +781,13 @@ hooks! {
         on_stream("response_body", envoy, filter, BodyStatus::StopNoBuffer, |f, s| f.response_body(s, end)) as u32
     }
     fn envoy_dynamic_module_on_http_filter_response_trailers(envoy: P, filter: P) -> u32 {
-        on_stream("response_trailers", envoy, filter, TrailersStatus::StopIteration, |f, s| f.response_trailers(s)) as u32
+        on_stream("response_trailers", envoy, filter, TrailersStatus::StopIteration, HttpFilter::response_trailers) as u32
     }
     fn envoy_dynamic_module_on_http_filter_scheduled(envoy: P, filter: P, event: u64) {
         on_stream("scheduled", envoy, filter, (), |f, s| f.scheduled(s, event));
     }
     fn envoy_dynamic_module_on_http_filter_stream_complete(envoy: P, filter: P) {
-        on_stream("stream_complete", envoy, filter, (), |f, s| f.stream_complete(s));
+        on_stream("stream_complete", envoy, filter, (), HttpFilter::stream_complete);
     }
     fn envoy_dynamic_module_on_http_filter_local_reply(_envoy: P, filter: P, _code: u32, details: Buf, _reset: bool) -> u32 {
         guarded("local_reply", (), || (*filter.cast::<entry::Filter>()).local_reply(details.bytes()));
@@ -744,27 +834,16 @@ hooks! {
     fn envoy_dynamic_module_on_bootstrap_extension_config_destroy(extension: P) {
         drop_boxed::<entry::Extension>("bootstrap_extension_config_destroy", extension);
     }
-    fn envoy_dynamic_module_on_bootstrap_extension_config_scheduled(envoy: P, extension: P, event: u64) {
-        guarded("bootstrap_extension_config_scheduled", (), || {
-            (*extension.cast::<entry::Extension>()).scheduled(&Bootstrap { raw: envoy }, event);
-        });
-    }
     fn envoy_dynamic_module_on_bootstrap_extension_timer_fired(envoy: P, extension: P, _timer: P) {
         guarded("bootstrap_extension_timer_fired", (), || {
             (*extension.cast::<entry::Extension>()).timer_fired(&Bootstrap { raw: envoy });
         });
     }
-    fn envoy_dynamic_module_on_bootstrap_extension_new(extension: P, _envoy: P) -> P {
-        extension
-    }
-    fn envoy_dynamic_module_on_bootstrap_extension_shutdown(_envoy: P, extension: P, done: Option<unsafe extern "C" fn(P)>, context: P) {
-        guarded("bootstrap_extension_shutdown", (), || (*extension.cast::<entry::Extension>()).shutdown());
+    fn envoy_dynamic_module_on_bootstrap_extension_shutdown(_envoy: P, _extension: P, done: Option<unsafe extern "C" fn(P)>, context: P) {
+        guarded("bootstrap_extension_shutdown", (), entry::Extension::shutdown);
         if let Some(done) = done {
             done(context);
         }
-    }
-    fn envoy_dynamic_module_on_bootstrap_extension_admin_request(_envoy: P, _extension: P, _method: Buf, _path: Buf, _body: Buf) -> u32 {
-        404
     }
 }
 

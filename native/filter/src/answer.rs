@@ -22,14 +22,21 @@ pub struct Reply {
 impl Reply {
     #[must_use]
     pub fn of(reason: Reason) -> Self {
-        Self { reason, status: reason.http_status(), retry_after_ms: reason.retry_after_ms() }
+        Self {
+            reason,
+            status: reason.http_status(),
+            retry_after_ms: reason.retry_after_ms(),
+        }
     }
 
     /// A refusal of the owner map, with the wait that the coordinator named, if any.
     #[must_use]
     pub fn refusal(refusal: Refusal, retry_after_ms: u32) -> Self {
         let reply = Self::of(reason_of(refusal));
-        Self { retry_after_ms: reply.retry_after_ms.max(retry_after_ms), ..reply }
+        Self {
+            retry_after_ms: reply.retry_after_ms.max(retry_after_ms),
+            ..reply
+        }
     }
 
     /// Answers instead of a server. gRPC clients get a trailers-only answer: without `grpc-status`
@@ -44,7 +51,10 @@ impl Reply {
         let text = format!("{code}: {}\n", self.reason.says());
         if is_grpc(stream) {
             let mut status = itoa::Buffer::new();
-            headers.push(("grpc-status", status.format(self.reason.grpc_status()).as_bytes()));
+            headers.push((
+                "grpc-status",
+                status.format(self.reason.grpc_status()).as_bytes(),
+            ));
             headers.push(("grpc-message", text.trim_end().as_bytes()));
             stream.send_response(200, &headers, b"", code);
         } else {

@@ -1,6 +1,6 @@
 //! The upstream filter `belay.attempt`: runs once for every attempt, beside the server that it goes to.
 
-use crate::abi::{BodyStatus, HeadersStatus, Map, Stream, TrailersStatus};
+use crate::abi::{BodyStatus, HeadersStatus, HttpFilter, Map, Stream, TrailersStatus};
 use crate::answer::Reply;
 use crate::headers::{
     ATTEMPT, EPOCH, INCARNATION, KEY, REFUSED, RequestHeaders, STATUS, WAIT, is_ours, number, strip,
@@ -28,7 +28,10 @@ pub struct AttemptSettings {
 impl AttemptSettings {
     #[must_use]
     pub fn new(config: AttemptConfig) -> Self {
-        Self { known: Known::new(config.service), guarded: config.guarded }
+        Self {
+            known: Known::new(config.service),
+            guarded: config.guarded,
+        }
     }
 }
 
@@ -46,18 +49,11 @@ impl Attempt {
     #[must_use]
     pub fn new(settings: Arc<AttemptSettings>) -> Self {
         let (pick, wakeable, answered) = Default::default();
-        Self { settings, pick, wakeable, answered }
-    }
-
-    pub fn request_headers(&self, stream: &mut Stream, _end: bool) -> HeadersStatus {
-        let Some(service) = self.settings.known.service() else { return HeadersStatus::Continue };
-        match last_pick::take() {
-            Some(LastPick::Server(pick)) => self.to_server(stream, service, pick),
-            Some(LastPick::Room(cause)) => {
-                self.to_room(stream, service, cause);
-                HeadersStatus::Continue
-            }
-            None => HeadersStatus::Continue,
+        Self {
+            settings,
+            pick,
+            wakeable,
+            answered,
         }
     }
 
@@ -67,7 +63,13 @@ impl Attempt {
             None => 1,
             Some(before) => {
                 if let Some(wait) = stream.request_header(WAIT).and_then(Wait::parse) {
-                    note(stream, &Wait { state: wait.state.sent(), ..wait });
+                    note(
+                        stream,
+                        &Wait {
+                            state: wait.state.sent(),
+                            ..wait
+                        },
+                    );
                 }
                 if before > 0 {
                     self.count(Outcome::Rerouted);
@@ -102,7 +104,13 @@ impl Attempt {
         let key = key_of(stream);
         let key = key.as_ref().map_or(&[][..], Key::as_bytes);
         let incarnation = pick.server.incarnation;
-        let opened = service.open(key, pick.epoch, incarnation, wakeable.id, StreamKind::Stream);
+        let opened = service.open(
+            key,
+            pick.epoch,
+            incarnation,
+            wakeable.id,
+            StreamKind::Stream,
+        );
         self.wakeable.replace(Some(wakeable));
         Some(opened)
     }
@@ -113,48 +121,17 @@ impl Attempt {
             forget_unreachable(stream, service);
         }
         let wait = wait_of(stream, service);
-        note(stream, &Wait { state: State::Room(cause), visits: wait.visits + 1, ..wait });
+        note(
+            stream,
+            &Wait {
+                state: State::Room(cause),
+                visits: wait.visits + 1,
+                ..wait
+            },
+        );
         if stream.request_header(ATTEMPT).is_none() {
             stream.set_header(Map::Request, ATTEMPT, b"0");
         }
-    }
-
-    pub fn request_body(&self, _stream: &mut Stream, _end: bool) -> BodyStatus {
-        BodyStatus::Continue
-    }
-
-    pub fn request_trailers(&self, _stream: &mut Stream) -> TrailersStatus {
-        TrailersStatus::Continue
-    }
-
-    pub fn response_headers(&self, stream: &mut Stream, end: bool) -> HeadersStatus {
-        let pick = self.pick.borrow();
-        let (Some(pick), Some(service)) = (&*pick, self.settings.known.service()) else {
-            return HeadersStatus::Continue;
-        };
-        let refusal = stream.header(Map::Response, REFUSED).map(RefusalHeader::parse);
-        let epoch = stream.header(Map::Response, EPOCH).and_then(number);
-        strip(stream, Map::Response, is_ours);
-        if let Some(refusal) = refusal {
-            match refusal.filter(|refusal| refusal.incarnation == pick.server.incarnation) {
-                Some(refusal) => self.refused(stream, service, refusal),
-                // G4: not the word of the server that we asked, so nothing is known.
-                None => self.rewrite(stream, Reason::OutcomeUnknown),
-            }
-            return HeadersStatus::Continue;
-        }
-        if self.settings.guarded && is_outdated(stream, service, epoch.unwrap_or(pick.epoch)) {
-            self.rewrite(stream, Reason::OutcomeUnknown);
-            return HeadersStatus::Continue;
-        }
-        if !end {
-            self.answered.set(Some(Instant::now()));
-        }
-        if self.wakeable.borrow().is_some() && stream.header(Map::Response, STATUS) == Some(b"101") {
-            // An accepted WebSocket is the edge's: it knows where frames end.
-            self.close();
-        }
-        HeadersStatus::Continue
     }
 
     /// R1, R2: passes the refusal on, by which the router tries again; or ends it.
@@ -169,57 +146,30 @@ impl Attempt {
         let RefusalHeader { incarnation, as_of } = refusal;
         let resent = wait.state == State::SentAgain;
         let after = key_of(stream).map(|key| {
-            service.refused(key.as_bytes(), ServerRefusal { incarnation, as_of, resent })
+            service.refused(
+                key.as_bytes(),
+                ServerRefusal {
+                    incarnation,
+                    as_of,
+                    resent,
+                },
+            )
         });
         let state = match after {
             Some(AfterRefusal::WaitAndResend) => State::Behind,
             Some(AfterRefusal::SendAgain | AfterRefusal::Park) | None => State::Refused,
         };
-        note(stream, &Wait { state, refusals: wait.refusals + 1, ..wait });
+        note(
+            stream,
+            &Wait {
+                state,
+                refusals: wait.refusals + 1,
+                ..wait
+            },
+        );
         let value = format!("{incarnation}; as-of={as_of}; reason=refused");
         stream.set_header(Map::Response, REFUSED, value.as_bytes());
     }
-
-    pub fn response_body(&self, stream: &mut Stream, end: bool) -> BodyStatus {
-        if !end
-            && self.settings.guarded
-            && self.wakeable.borrow().is_none()
-            && self.answered.get().is_some_and(|began| began.elapsed() > LONG_STREAM)
-            && let (Some(pick), Some(service)) = (&*self.pick.borrow(), self.settings.known.service())
-        {
-            let _ = self.open(stream, service, pick);
-        }
-        BodyStatus::Continue
-    }
-
-    pub fn response_trailers(&self, stream: &mut Stream) -> TrailersStatus {
-        if self.pick.borrow().is_some() {
-            strip(stream, Map::ResponseTrailers, is_ours);
-        }
-        TrailersStatus::Continue
-    }
-
-    pub fn scheduled(&self, stream: &mut Stream, event: u64) {
-        if self.wakeable.borrow().is_none() {
-            return;
-        }
-        let reason = match Event::decode(event) {
-            Some(Event::Reset(reason)) => reason,
-            Some(Event::CloseMoved) => Reason::OutcomeUnknown,
-            _ => return,
-        };
-        self.close();
-        if self.answered.get().is_none() {
-            self.reply(stream, reason);
-        } else {
-            // Never a clean end (G6, P1).
-            stream.reset("belay_ownership_lost");
-        }
-    }
-
-    pub fn stream_complete(&self, _stream: &mut Stream) {}
-
-    pub fn local_reply(&self, _details: &[u8]) {}
 
     fn close(&self) {
         if let (Some(wakeable), Some(process)) = (self.wakeable.take(), process::get()) {
@@ -250,6 +200,96 @@ impl Attempt {
     }
 }
 
+impl HttpFilter for Attempt {
+    fn request_headers(&self, stream: &mut Stream, _end: bool) -> HeadersStatus {
+        let Some(service) = self.settings.known.service() else {
+            return HeadersStatus::Continue;
+        };
+        match last_pick::take() {
+            Some(LastPick::Server(pick)) => self.to_server(stream, service, pick),
+            Some(LastPick::Room(cause)) => {
+                self.to_room(stream, service, cause);
+                HeadersStatus::Continue
+            }
+            None => HeadersStatus::Continue,
+        }
+    }
+
+    fn response_headers(&self, stream: &mut Stream, end: bool) -> HeadersStatus {
+        let pick = self.pick.borrow();
+        let (Some(pick), Some(service)) = (&*pick, self.settings.known.service()) else {
+            return HeadersStatus::Continue;
+        };
+        let refusal = stream
+            .header(Map::Response, REFUSED)
+            .map(RefusalHeader::parse);
+        let epoch = stream.header(Map::Response, EPOCH).and_then(number);
+        strip(stream, Map::Response, is_ours);
+        if let Some(refusal) = refusal {
+            match refusal.filter(|refusal| refusal.incarnation == pick.server.incarnation) {
+                Some(refusal) => self.refused(stream, service, refusal),
+                // G4: not the word of the server that we asked, so nothing is known.
+                None => self.rewrite(stream, Reason::OutcomeUnknown),
+            }
+            return HeadersStatus::Continue;
+        }
+        if self.settings.guarded && is_outcome_unknown(stream, service, pick, epoch) {
+            self.rewrite(stream, Reason::OutcomeUnknown);
+            return HeadersStatus::Continue;
+        }
+        if !end {
+            self.answered.set(Some(Instant::now()));
+        }
+        if self.wakeable.borrow().is_some() && stream.header(Map::Response, STATUS) == Some(b"101")
+        {
+            // An accepted WebSocket is the edge's: it knows where frames end.
+            self.close();
+        }
+        HeadersStatus::Continue
+    }
+
+    fn response_body(&self, stream: &mut Stream, end: bool) -> BodyStatus {
+        if !end
+            && self.settings.guarded
+            && self.wakeable.borrow().is_none()
+            && self
+                .answered
+                .get()
+                .is_some_and(|began| began.elapsed() > LONG_STREAM)
+            && let (Some(pick), Some(service)) =
+                (&*self.pick.borrow(), self.settings.known.service())
+        {
+            let _ = self.open(stream, service, pick);
+        }
+        BodyStatus::Continue
+    }
+
+    fn response_trailers(&self, stream: &mut Stream) -> TrailersStatus {
+        if self.pick.borrow().is_some() {
+            strip(stream, Map::ResponseTrailers, is_ours);
+        }
+        TrailersStatus::Continue
+    }
+
+    fn scheduled(&self, stream: &mut Stream, event: u64) {
+        if self.wakeable.borrow().is_none() {
+            return;
+        }
+        let reason = match Event::decode(event) {
+            Some(Event::Reset(reason)) => reason,
+            Some(Event::CloseMoved) => Reason::OutcomeUnknown,
+            _ => return,
+        };
+        self.close();
+        if self.answered.get().is_none() {
+            self.reply(stream, reason);
+        } else {
+            // Never a clean end (G6, P1).
+            stream.reset("belay_ownership_lost");
+        }
+    }
+}
+
 impl Drop for Attempt {
     fn drop(&mut self) {
         self.close();
@@ -263,13 +303,16 @@ fn key_of(stream: &Stream) -> Option<Key> {
 
 /// The note of the request, or a new one.
 fn wait_of(stream: &Stream, service: &Service) -> Wait {
-    stream.request_header(WAIT).and_then(Wait::parse).unwrap_or_else(|| Wait {
-        state: State::Sent,
-        deadline_ms: process::now_ms() + u64::from(service.park_ms()),
-        refusals: 0,
-        visits: 0,
-        service: service.name().to_owned(),
-    })
+    stream
+        .request_header(WAIT)
+        .and_then(Wait::parse)
+        .unwrap_or_else(|| Wait {
+            state: State::Sent,
+            deadline_ms: process::now_ms() + u64::from(service.park_ms()),
+            refusals: 0,
+            visits: 0,
+            service: service.name().to_owned(),
+        })
 }
 
 fn note(stream: &mut Stream, wait: &Wait) {
@@ -278,16 +321,33 @@ fn note(stream: &mut Stream, wait: &Wait) {
 
 /// R3: nothing was sent, so ask again who owns the key.
 fn forget_unreachable(stream: &Stream, service: &Service) {
-    let headers = (stream.request_number(INCARNATION), stream.request_number(EPOCH), key_of(stream));
+    let headers = (
+        stream.request_number(INCARNATION),
+        stream.request_number(EPOCH),
+        key_of(stream),
+    );
     if let (Some(incarnation), Some(as_of), Some(key)) = headers {
-        let _ = service.refused(key.as_bytes(), ServerRefusal { incarnation, as_of, resent: false });
+        let _ = service.refused(
+            key.as_bytes(),
+            ServerRefusal {
+                incarnation,
+                as_of,
+                resent: false,
+            },
+        );
     }
 }
 
 /// G7: whether the key has a newer owner that was named without a release by the older.
-fn is_outdated(stream: &Stream, service: &Service, epoch: u64) -> bool {
-    epoch > 0
-        && stream.request_header(KEY).is_some()
-        && service.may_be_outdated()
-        && key_of(stream).is_some_and(|key| service.is_outdated(key.as_bytes(), epoch))
+fn is_outcome_unknown(
+    stream: &Stream,
+    service: &Service,
+    pick: &Pick,
+    answered: Option<u64>,
+) -> bool {
+    let epoch = answered.unwrap_or(pick.epoch);
+    pick.epoch > 0
+        && key_of(stream).is_some_and(|key| {
+            service.is_outcome_unknown(key.as_bytes(), epoch, pick.server.incarnation)
+        })
 }

@@ -2,7 +2,7 @@
 
 use crate::abi::{Bootstrap, Level, Timer, is_validation_mode, log};
 use crate::delay::Delay;
-use crate::metrics::{Exported, Metrics};
+use crate::metrics::Exported;
 use crate::process::{self, Process};
 use crate::wakers::{FeedWaker, Wakers};
 use belay_keys::BootstrapConfig;
@@ -26,18 +26,27 @@ pub struct Extension {
 impl Extension {
     /// Starts the feed. `None`, after a line in the log: Envoy does not start.
     pub fn start(envoy: &Bootstrap, config: &str) -> Option<Self> {
-        let extension = Self { exported: Exported::define(envoy), timer: envoy.timer() };
+        let extension = Self {
+            exported: Exported::define(envoy),
+            timer: envoy.timer(),
+        };
         match prepare(config) {
             Ok(_) if is_validation_mode() => envoy.signal_init_complete(),
             Ok(config) => {
                 if let Err(problem) = start(envoy, config) {
-                    log(Level::Error, &format!("belay: the feed cannot start: {problem}"));
+                    log(
+                        Level::Error,
+                        &format!("belay: the feed cannot start: {problem}"),
+                    );
                     return None;
                 }
                 extension.timer.start(FLUSH_MS);
             }
             Err(problem) => {
-                log(Level::Error, &format!("belay: bootstrap extension: {problem}"));
+                log(
+                    Level::Error,
+                    &format!("belay: bootstrap extension: {problem}"),
+                );
                 return None;
             }
         }
@@ -45,9 +54,12 @@ impl Extension {
     }
 
     /// The feed thread has something for the main thread.
-    pub fn scheduled(&self, envoy: &Bootstrap, event: u64) {
+    pub fn scheduled(envoy: &Bootstrap, event: u64) {
         if event == READY {
-            log(Level::Info, "belay: the first snapshot is there, or its wait is over: open");
+            log(
+                Level::Info,
+                "belay: the first snapshot is there, or its wait is over: open",
+            );
             envoy.signal_init_complete();
         }
     }
@@ -55,13 +67,14 @@ impl Extension {
     pub fn timer_fired(&self, envoy: &Bootstrap) {
         if let Some(process) = process::get() {
             let stats = process.proxy.stats();
-            self.exported.flush(envoy, &process.metrics, &stats, crate::entry::panics());
+            self.exported
+                .flush(envoy, &process.metrics, &stats, crate::entry::panics());
         }
         self.timer.start(FLUSH_MS);
     }
 
     /// Ends and joins all threads of ours.
-    pub fn shutdown(&self) {
+    pub fn shutdown() {
         if let Some(process) = process::get() {
             process.proxy.stop();
             process.delay.stop();
@@ -71,8 +84,12 @@ impl Extension {
 }
 
 fn prepare(config: &str) -> Result<ProxyConfig, String> {
-    let config = BootstrapConfig::parse(config.as_bytes()).map_err(|problem| problem.to_string())?;
-    let token = config.token_file.as_deref().map_or(Ok(String::new()), read_token)?;
+    let config =
+        BootstrapConfig::parse(config.as_bytes()).map_err(|problem| problem.to_string())?;
+    let token = config
+        .token_file
+        .as_deref()
+        .map_or(Ok(String::new()), read_token)?;
     Ok(ProxyConfig {
         coordinator: config.coordinator,
         name: config.name,
@@ -91,7 +108,9 @@ fn read_token(path: &str) -> Result<String, String> {
         .map_err(|problem| format!("token_file {path} cannot be read: {problem}"))?;
     let token = token.trim();
     if token.is_empty() || token.len() > TOKEN_BYTES_MAX {
-        return Err(format!("token_file {path} must hold 1 to {TOKEN_BYTES_MAX} bytes"));
+        return Err(format!(
+            "token_file {path} must hold 1 to {TOKEN_BYTES_MAX} bytes"
+        ));
     }
     Ok(token.to_owned())
 }
@@ -101,7 +120,12 @@ fn start(envoy: &Bootstrap, config: ProxyConfig) -> Result<(), String> {
     let delay = Delay::start(Arc::clone(&wakers)).map_err(|problem| problem.to_string())?;
     let proxy = Proxy::start(config, Arc::new(FeedWaker(Arc::clone(&wakers))))
         .map_err(|problem| problem.to_string())?;
-    let process = Process { proxy, wakers, delay, metrics: Arc::default() };
+    let process = Process {
+        proxy,
+        wakers,
+        delay,
+        metrics: Arc::default(),
+    };
     process::set(process).map_err(|second| {
         second.proxy.stop();
         second.delay.stop();

@@ -40,26 +40,43 @@ impl Delay {
                 .name("belay-delay".into())
                 .spawn(move || run(&shared, &wakers))?
         };
-        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+        Ok(Self {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     /// Sends `Event::Pause` after `pause`. `false`: too many pauses, nothing will come.
     #[must_use]
     pub fn pause(&self, stream: StreamId, pause: Duration) -> bool {
-        let mut queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self
+            .shared
+            .queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if queue.stopped || queue.pauses.len() >= PAUSES_MAX {
             return false;
         }
-        queue.pauses.push(Reverse((Instant::now() + pause, stream.0)));
+        queue
+            .pauses
+            .push(Reverse((Instant::now() + pause, stream.0)));
         self.shared.changed.notify_one();
         true
     }
 
     /// Ends the thread and joins it.
     pub fn stop(&self) {
-        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
+        self.shared
+            .queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .stopped = true;
         self.shared.changed.notify_one();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
             crate::entry::panicked("delay thread");
         }
@@ -86,7 +103,12 @@ fn run(shared: &Shared, wakers: &Wakers) {
                     .unwrap_or_else(PoisonError::into_inner)
                     .0;
             }
-            None => queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            None => {
+                queue = shared
+                    .changed
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
         }
     }
 }

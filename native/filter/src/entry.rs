@@ -1,8 +1,6 @@
 //! What stands behind each name in Envoy's configuration.
 
-use crate::abi::{
-    BodyStatus, HeadersStatus, HttpFilter, Level, Stream, TrailersStatus, log,
-};
+use crate::abi::{BodyStatus, HeadersStatus, HttpFilter, Level, Stream, TrailersStatus, log};
 use crate::answer::Reply;
 use crate::attempt::{Attempt, AttemptSettings};
 use crate::edge::{Edge, EdgeSettings, Route};
@@ -28,13 +26,18 @@ pub fn panics() -> u64 {
 }
 
 pub fn program_init() {
-    std::panic::set_hook(Box::new(|panic| log(Level::Error, &format!("belay: {panic}"))));
+    std::panic::set_hook(Box::new(|panic| {
+        log(Level::Error, &format!("belay: {panic}"));
+    }));
 }
 
 /// A panic was caught in a hook; the message is in the log already.
 pub fn panicked(hook: &str) {
     PANICS.fetch_add(1, Relaxed);
-    log(Level::Error, &format!("belay: the panic was caught in {hook}; please report it"));
+    log(
+        Level::Error,
+        &format!("belay: the panic was caught in {hook}; please report it"),
+    );
 }
 
 /// Answers the request whose hook panicked.
@@ -44,7 +47,10 @@ pub fn answer_panic(stream: &mut Stream) {
 
 /// Envoy says only «Failed to initialize dynamic module», so the reason goes to the log.
 fn refuse<T>(what: &str, problem: &impl Display) -> Option<T> {
-    log(Level::Error, &format!("belay: configuration of {what}: {problem}"));
+    log(
+        Level::Error,
+        &format!("belay: configuration of {what}: {problem}"),
+    );
     None
 }
 
@@ -63,11 +69,16 @@ pub fn filter_config(name: &str, config: &str) -> Option<FilterConfig> {
             Err(problem) => refuse(name, &problem),
         },
         "belay.attempt" => match AttemptConfig::parse(config.as_bytes()) {
-            Ok(config) => Some(FilterConfig::Attempt(Arc::new(AttemptSettings::new(config)))),
+            Ok(config) => Some(FilterConfig::Attempt(Arc::new(AttemptSettings::new(
+                config,
+            )))),
             Err(problem) => refuse(name, &problem),
         },
         "belay.room" => Some(FilterConfig::Room),
-        _ => refuse(name, &"filter_name must be belay.edge, belay.attempt or belay.room"),
+        _ => refuse(
+            name,
+            &"filter_name must be belay.edge, belay.attempt or belay.room",
+        ),
     }
 }
 

@@ -26,7 +26,9 @@ pub struct LbSettings {
 impl LbSettings {
     #[must_use]
     pub fn new(config: LbConfig) -> Self {
-        Self { known: Known::new(config.service) }
+        Self {
+            known: Known::new(config.service),
+        }
     }
 }
 
@@ -65,8 +67,10 @@ impl LbPolicy {
     pub fn hosts_changed(&self, hosts: &Hosts) {
         let mut index = self.index.borrow_mut();
         *index = Index::default();
-        for at in 0..hosts.len() {
-            let (Some(address), Ok(at)) = (hosts.address(at), u32::try_from(at)) else { continue };
+        for at in 0..hosts.count() {
+            let (Some(address), Ok(at)) = (hosts.address(at), u32::try_from(at)) else {
+                continue;
+            };
             if address.starts_with(ROOM) {
                 index.room = Some(at);
             } else {
@@ -79,8 +83,11 @@ impl LbPolicy {
     /// A4: tells which hosts this worker can reach.
     fn report(&self, index: &mut Index) {
         if let Some(service) = self.settings.known.service() {
-            let addresses: Vec<&str> =
-                index.by_address.keys().filter_map(|address| core::str::from_utf8(address).ok()).collect();
+            let addresses: Vec<&str> = index
+                .by_address
+                .keys()
+                .filter_map(|address| core::str::from_utf8(address).ok())
+                .collect();
             service.hosts(self.worker, &addresses);
             index.reported = true;
         }
@@ -130,13 +137,19 @@ impl LbPolicy {
         self.next.set(first.wrapping_add(1));
         for turn in 0..servers.len() {
             let server = &servers[first.wrapping_add(turn) % servers.len()];
-            let Some(host) = self.find(hosts, server.address.as_bytes()) else { continue };
+            let Some(host) = self.find(hosts, server.address.as_bytes()) else {
+                continue;
+            };
             if let Answer::Owner(pick) = service.pick_server(server.incarnation) {
                 last_pick::put(LastPick::Server(pick));
                 return Some(host);
             }
         }
-        self.room(if servers.is_empty() { Cause::Owner } else { Cause::Host })
+        self.room(if servers.is_empty() {
+            Cause::Owner
+        } else {
+            Cause::Host
+        })
     }
 
     /// Indexes shift without an event now and then, so the address decides.

@@ -176,7 +176,11 @@ impl Exported {
 
     /// Hands everything that changed since the last call to Envoy.
     pub fn flush(&self, envoy: &Bootstrap, metrics: &Metrics, stats: &Stats, panics: u64) {
-        let services = metrics.services.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let services = metrics
+            .services
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         for service in services {
             for (at, (_, outcome)) in OUTCOMES.iter().enumerate() {
                 let by = service.outcomes[at].take();
@@ -194,7 +198,12 @@ impl Exported {
         }
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         for (at, (_, read)) in COUNTERS.iter().enumerate() {
-            add(envoy, self.counters[at], &[], grown(&mut last.counters[at], read(stats)));
+            add(
+                envoy,
+                self.counters[at],
+                &[],
+                grown(&mut last.counters[at], read(stats)),
+            );
         }
         add(envoy, self.panics, &[], grown(&mut last.panics, panics));
         self.flush_resolves(envoy, stats, &mut last);
@@ -205,11 +214,28 @@ impl Exported {
         let mut total = 0;
         for (at, count) in stats.resolve_ms.iter().enumerate() {
             total += count;
-            let bound = RESOLVE_BUCKETS_MS.get(at).map_or("+Inf".to_owned(), ToString::to_string);
-            add(envoy, self.resolve_bucket, &[&bound], grown(&mut last.buckets[at], total));
+            let bound = RESOLVE_BUCKETS_MS
+                .get(at)
+                .map_or("+Inf".to_owned(), ToString::to_string);
+            add(
+                envoy,
+                self.resolve_bucket,
+                &[&bound],
+                grown(&mut last.buckets[at], total),
+            );
         }
-        add(envoy, self.resolve_count, &[], grown(&mut last.resolve_count, total));
-        add(envoy, self.resolve_sum, &[], grown(&mut last.resolve_sum, stats.resolve_ms_sum));
+        add(
+            envoy,
+            self.resolve_count,
+            &[],
+            grown(&mut last.resolve_count, total),
+        );
+        add(
+            envoy,
+            self.resolve_sum,
+            &[],
+            grown(&mut last.resolve_sum, stats.resolve_ms_sum),
+        );
     }
 }
 

@@ -44,7 +44,10 @@ pub struct Known {
 impl Known {
     #[must_use]
     pub fn new(name: String) -> Self {
-        Self { name, found: OnceLock::new() }
+        Self {
+            name,
+            found: OnceLock::new(),
+        }
     }
 
     /// `None`: as `get`.
@@ -64,7 +67,10 @@ impl Known {
             return Some(found);
         }
         let process = get()?;
-        let found = (process.proxy.service(&self.name), process.metrics.service(&self.name));
+        let found = (
+            process.proxy.service(&self.name),
+            process.metrics.service(&self.name),
+        );
         Some(self.found.get_or_init(|| found))
     }
 }

@@ -5,7 +5,7 @@
 //! the router picks again, or with the final answer and its reason. Its body is thrown away here: the
 //! router keeps it for the next attempt.
 
-use crate::abi::{BodyStatus, HeadersStatus, Stream, TrailersStatus};
+use crate::abi::{BodyStatus, HeadersStatus, HttpFilter, Stream, TrailersStatus};
 use crate::answer::Reply;
 use crate::headers::{KEY, REFUSED, RequestHeaders, SERVER, WAIT, is_grpc};
 use crate::process::{self, Process};
@@ -47,6 +47,7 @@ struct Visit {
 }
 
 /// What to do with a visitor.
+#[derive(Clone, Copy)]
 enum Next {
     TryAgain,
     Hold,
@@ -55,31 +56,17 @@ enum Next {
 }
 
 impl Room {
-    pub fn request_headers(&self, stream: &mut Stream, _end: bool) -> HeadersStatus {
-        let Some(process) = process::get() else {
-            return self.end(stream, Reply::of(Reason::NoSnapshot));
-        };
-        let Some(wait) = stream.request_header(WAIT).and_then(Wait::parse) else {
-            return self.end(stream, Reply::of(Reason::Internal));
-        };
-        let cause = match wait.state {
-            State::Room(cause) => cause,
-            _ => Cause::Owner,
-        };
-        let service = process.proxy.service(&wait.service);
-        let visit = Visit { wait, cause, service, process, wakeable: None };
-        self.visit.replace(Some(visit));
-        let next = self.first(stream);
-        self.act(stream, next)
-    }
-
     fn first(&self, stream: &mut Stream) -> Next {
-        let pause = self.visit.borrow().as_ref().and_then(|visit| match visit.cause {
-            Cause::Owner if visit.wait.visits > VISITS_FREE => Some(growing(visit.wait.visits)),
-            Cause::Owner => None,
-            Cause::Host | Cause::Connect => Some(growing(visit.wait.visits)),
-            Cause::Behind => Some(BEHIND),
-        });
+        let pause = self
+            .visit
+            .borrow()
+            .as_ref()
+            .and_then(|visit| match visit.cause {
+                Cause::Owner if visit.wait.visits > VISITS_FREE => Some(growing(visit.wait.visits)),
+                Cause::Owner => None,
+                Cause::Host | Cause::Connect => Some(growing(visit.wait.visits)),
+                Cause::Behind => Some(BEHIND),
+            });
         match pause {
             Some(pause) => Next::Pause(pause),
             None => self.look(stream),
@@ -89,16 +76,25 @@ impl Room {
     /// Asks the owner map; parks the request where it has to be waited for.
     fn look(&self, stream: &mut Stream) -> Next {
         let mut visit = self.visit.borrow_mut();
-        let Some(visit) = &mut *visit else { return Next::End(Reply::of(Reason::Internal)) };
+        let Some(visit) = &mut *visit else {
+            return Next::End(Reply::of(Reason::Internal));
+        };
         for _ in 0..LOOKS_MAX {
-            let Some(left_ms) = visit.left_ms() else { return Next::End(visit.too_late(None)) };
-            let Some(key) = stream.request_header(KEY) else { return visit.look_without_key(stream) };
+            let Some(left_ms) = visit.left_ms() else {
+                return Next::End(visit.too_late(None));
+            };
+            let Some(key) = stream.request_header(KEY) else {
+                return visit.look_without_key(stream);
+            };
             let Ok(key) = Key::parse_percent_encoded(key) else {
                 return Next::End(Reply::of(Reason::Internal));
             };
             match visit.service.lookup(key.as_bytes()) {
                 Answer::Owner(_) => return Next::TryAgain,
-                Answer::Refused { reason, retry_after_ms } => {
+                Answer::Refused {
+                    reason,
+                    retry_after_ms,
+                } => {
                     return Next::End(Reply::refusal(reason, retry_after_ms));
                 }
                 Answer::Miss | Answer::Moving => {}
@@ -121,7 +117,9 @@ impl Room {
             Next::Pause(pause) => {
                 let paused = self.visit.borrow_mut().as_mut().is_some_and(|visit| {
                     let id = visit.id(stream);
-                    let left = visit.left_ms().map_or(Duration::ZERO, Duration::from_millis);
+                    let left = visit
+                        .left_ms()
+                        .map_or(Duration::ZERO, Duration::from_millis);
                     visit.process.delay.pause(id, pause.min(left))
                 });
                 if paused {
@@ -133,51 +131,25 @@ impl Room {
         }
     }
 
-    pub fn request_body(&self, _stream: &mut Stream, _end: bool) -> BodyStatus {
-        BodyStatus::StopNoBuffer
-    }
-
-    pub fn request_trailers(&self, _stream: &mut Stream) -> TrailersStatus {
-        TrailersStatus::StopIteration
-    }
-
-    pub fn response_headers(&self, _stream: &mut Stream, _end: bool) -> HeadersStatus {
-        HeadersStatus::Continue
-    }
-
-    pub fn response_body(&self, _stream: &mut Stream, _end: bool) -> BodyStatus {
-        BodyStatus::Continue
-    }
-
-    pub fn response_trailers(&self, _stream: &mut Stream) -> TrailersStatus {
-        TrailersStatus::Continue
-    }
-
-    pub fn scheduled(&self, stream: &mut Stream, event: u64) {
-        if self.answered.get() {
-            return;
-        }
-        let next = match Event::decode(event) {
-            Some(Event::Answer) => self.look(stream),
-            Some(Event::Deadline(reason)) => self.too_late(Some(reason)),
-            Some(Event::Pause) => match self.visit.borrow().as_ref().and_then(Visit::left_ms) {
-                Some(_) => Next::TryAgain,
-                None => self.too_late(None),
-            },
-            _ => return,
+    fn paused(&self, stream: &mut Stream) -> Next {
+        let (in_time, cause) = match &*self.visit.borrow() {
+            Some(visit) => (visit.left_ms().is_some(), visit.cause),
+            None => (false, Cause::Owner),
         };
-        self.act(stream, next);
+        match cause {
+            _ if !in_time => self.too_late(None),
+            Cause::Owner => self.look(stream),
+            Cause::Host | Cause::Connect | Cause::Behind => Next::TryAgain,
+        }
     }
-
-    pub fn stream_complete(&self, _stream: &mut Stream) {
-        self.leave();
-    }
-
-    pub fn local_reply(&self, _details: &[u8]) {}
 
     fn too_late(&self, reason: Option<Reason>) -> Next {
         let visit = self.visit.borrow();
-        Next::End(visit.as_ref().map_or(Reply::of(Reason::Moving), |visit| visit.too_late(reason)))
+        Next::End(
+            visit
+                .as_ref()
+                .map_or(Reply::of(Reason::Moving), |visit| visit.too_late(reason)),
+        )
     }
 
     /// Nothing wakes this visit any more.
@@ -194,7 +166,12 @@ impl Room {
         self.leave();
         let refused: (&str, &[u8]) = (REFUSED, b"0; as-of=0; reason=wait");
         if is_grpc(stream) {
-            stream.send_response(200, &[refused, ("grpc-status", b"14")], b"", "belay_try_again");
+            stream.send_response(
+                200,
+                &[refused, ("grpc-status", b"14")],
+                b"",
+                "belay_try_again",
+            );
         } else {
             stream.send_response(421, &[refused], b"", "belay_try_again");
         }
@@ -203,11 +180,66 @@ impl Room {
 
     fn end(&self, stream: &mut Stream, reply: Reply) -> HeadersStatus {
         if let Some(visit) = &*self.visit.borrow() {
-            visit.process.metrics.service(&visit.wait.service).answered(reply.reason);
+            visit
+                .process
+                .metrics
+                .service(&visit.wait.service)
+                .answered(reply.reason);
         }
         self.leave();
         reply.send(stream);
         HeadersStatus::StopIteration
+    }
+}
+
+impl HttpFilter for Room {
+    fn request_headers(&self, stream: &mut Stream, _end: bool) -> HeadersStatus {
+        let Some(process) = process::get() else {
+            return self.end(stream, Reply::of(Reason::NoSnapshot));
+        };
+        let Some(wait) = stream.request_header(WAIT).and_then(Wait::parse) else {
+            return self.end(stream, Reply::of(Reason::Internal));
+        };
+        let cause = match wait.state {
+            State::Room(cause) => cause,
+            _ => Cause::Owner,
+        };
+        let service = process.proxy.service(&wait.service);
+        let visit = Visit {
+            wait,
+            cause,
+            service,
+            process,
+            wakeable: None,
+        };
+        self.visit.replace(Some(visit));
+        let next = self.first(stream);
+        self.act(stream, next)
+    }
+
+    fn request_body(&self, _stream: &mut Stream, _end: bool) -> BodyStatus {
+        BodyStatus::StopNoBuffer
+    }
+
+    fn request_trailers(&self, _stream: &mut Stream) -> TrailersStatus {
+        TrailersStatus::StopIteration
+    }
+
+    fn scheduled(&self, stream: &mut Stream, event: u64) {
+        if self.answered.get() {
+            return;
+        }
+        let next = match Event::decode(event) {
+            Some(Event::Answer) => self.look(stream),
+            Some(Event::Deadline(reason)) => self.too_late(Some(reason)),
+            Some(Event::Pause) => self.paused(stream),
+            _ => return,
+        };
+        self.act(stream, next);
+    }
+
+    fn stream_complete(&self, _stream: &mut Stream) {
+        self.leave();
     }
 }
 
@@ -219,12 +251,17 @@ impl Drop for Room {
 
 impl Visit {
     fn id(&mut self, stream: &mut Stream) -> StreamId {
-        self.wakeable.get_or_insert_with(|| self.process.wakers.register(stream)).id
+        self.wakeable
+            .get_or_insert_with(|| self.process.wakers.register(stream))
+            .id
     }
 
     /// `None`: the deadline is over.
     fn left_ms(&self) -> Option<u64> {
-        self.wait.deadline_ms.checked_sub(process::now_ms()).filter(|left| *left > 0)
+        self.wait
+            .deadline_ms
+            .checked_sub(process::now_ms())
+            .filter(|left| *left > 0)
     }
 
     fn too_late(&self, reason: Option<Reason>) -> Reply {
@@ -239,9 +276,10 @@ impl Visit {
     fn look_without_key(&self, stream: &Stream) -> Next {
         if let Some(incarnation) = stream.request_number(SERVER) {
             return match self.service.pick_server(incarnation) {
-                Answer::Refused { reason, retry_after_ms } => {
-                    Next::End(Reply::refusal(reason, retry_after_ms))
-                }
+                Answer::Refused {
+                    reason,
+                    retry_after_ms,
+                } => Next::End(Reply::refusal(reason, retry_after_ms)),
                 _ => Next::TryAgain,
             };
         }

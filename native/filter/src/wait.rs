@@ -99,8 +99,18 @@ impl State {
 
 impl fmt::Display for Wait {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { state, deadline_ms, refusals, visits, service } = self;
-        write!(out, "{};{deadline_ms};{refusals};{visits};{service}", state.letter())
+        let Self {
+            state,
+            deadline_ms,
+            refusals,
+            visits,
+            service,
+        } = self;
+        write!(
+            out,
+            "{};{deadline_ms};{refusals};{visits};{service}",
+            state.letter()
+        )
     }
 }
 
@@ -132,7 +142,10 @@ impl RefusalHeader {
     pub fn parse(value: &[u8]) -> Option<Self> {
         let mut parts = core::str::from_utf8(value).ok()?.split(';').map(str::trim);
         let incarnation = parts.next()?.parse().ok()?;
-        let as_of = parts.find_map(|part| part.strip_prefix("as-of="))?.parse().ok()?;
+        let as_of = parts
+            .find_map(|part| part.strip_prefix("as-of="))?
+            .parse()
+            .ok()?;
         Some(Self { incarnation, as_of })
     }
 }
@@ -145,8 +158,13 @@ mod tests {
     fn a_note_survives_its_header() {
         for letter in ["s", "a", "r", "b", "O", "H", "C", "B"] {
             let state = State::from_letter(letter).expect(letter);
-            let wait =
-                Wait { state, deadline_ms: 12_345, refusals: 2, visits: 7, service: "a;b".into() };
+            let wait = Wait {
+                state,
+                deadline_ms: 12_345,
+                refusals: 2,
+                visits: 7,
+                service: "a;b".into(),
+            };
             assert_eq!(Wait::parse(wait.to_string().as_bytes()), Some(wait));
         }
         assert_eq!(Wait::parse(b"x;1;2;3;s"), None);
@@ -170,7 +188,13 @@ mod tests {
     #[test]
     fn g4_refusals_are_parsed_or_dropped() {
         let parsed = RefusalHeader::parse(b"42; as-of=77; reason=moved");
-        assert_eq!(parsed, Some(RefusalHeader { incarnation: 42, as_of: 77 }));
+        assert_eq!(
+            parsed,
+            Some(RefusalHeader {
+                incarnation: 42,
+                as_of: 77
+            })
+        );
         for broken in [&b"moved"[..], b"42", b"42; as-of=x; reason=moved", b"\xff"] {
             assert_eq!(RefusalHeader::parse(broken), None);
         }

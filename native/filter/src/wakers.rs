@@ -134,7 +134,10 @@ impl Wakers {
     pub fn register(self: &Arc<Self>, stream: &mut Stream) -> Wakeable {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock(id).insert(id, stream.scheduler());
-        Wakeable { wakers: Arc::clone(self), id: StreamId(id) }
+        Wakeable {
+            wakers: Arc::clone(self),
+            id: StreamId(id),
+        }
     }
 
     /// Runs the stream's `scheduled` hook on its worker; nothing if the stream is gone.
@@ -146,12 +149,19 @@ impl Wakers {
 
     /// The main thread ends: nothing is sent to it any more.
     pub fn forget_main(&self) {
-        drop(self.main.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(
+            self.main
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
     }
 
     fn lock(&self, id: u64) -> std::sync::MutexGuard<'_, HashMap<u64, Scheduler>> {
         let stripe = usize::try_from(id % STRIPES as u64).unwrap_or(0);
-        self.stripes[stripe].lock().unwrap_or_else(PoisonError::into_inner)
+        self.stripes[stripe]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -190,7 +200,12 @@ mod tests {
 
     #[test]
     fn events_survive_their_number() {
-        let mut all = vec![Event::Answer, Event::CloseMoved, Event::Pause, Event::Finish];
+        let mut all = vec![
+            Event::Answer,
+            Event::CloseMoved,
+            Event::Pause,
+            Event::Finish,
+        ];
         all.extend(Reason::ALL.map(Event::Deadline));
         all.extend(Reason::ALL.map(Event::Reset));
         all.extend([Claim::Owned, Claim::Conflict, Claim::Unconfirmed].map(Event::Minted));

@@ -39,3 +39,37 @@ pub(crate) fn split_tag(tag: u64) -> Option<(u32, u8)> {
     let field = tag >> 3;
     (field != 0).then_some((field, (tag & 7) as u8))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Varint, split_tag};
+
+    fn read(bytes: &[u8]) -> Result<Option<u64>, ()> {
+        let mut varint = Varint::default();
+        let mut last = Ok(None);
+        for &byte in bytes {
+            last = varint.push(byte);
+            last?;
+        }
+        last
+    }
+
+    #[test]
+    fn a_varint_has_at_most_ten_bytes_and_64_bits() {
+        assert_eq!(read(&[0x96, 0x01]), Ok(Some(150)));
+        assert_eq!(read(&[0x96]), Ok(None));
+        let most = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        assert_eq!(read(&most), Ok(Some(u64::MAX)));
+        for last in [2, 0x7f, 0x80, 0x81] {
+            assert_eq!(read(&[&most[..9], &[last]].concat()), Err(()));
+        }
+    }
+
+    #[test]
+    fn tags_have_a_field_number_of_29_bits() {
+        assert_eq!(split_tag(0x0a), Some((1, 2)));
+        assert_eq!(split_tag(0xffff_ffff), Some(((1 << 29) - 1, 7)));
+        assert_eq!(split_tag(0x1_0000_0008), None);
+        assert_eq!(split_tag(7), None);
+    }
+}

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::in_flight::InFlight;
 
-/// One running incarnation of a server, as the feed describes it. Never changes; a change makes a new one.
+/// One running incarnation of a server, as the feed describes it. Never changes; a change makes a
+/// new one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Server {
     pub id: Box<str>,
@@ -20,7 +21,8 @@ pub struct Pick {
     pub server: Arc<Server>,
     /// Epoch of the shard; 0 when the server was picked without a key.
     pub epoch: u64,
-    /// Unguarded services only: keep it until the attempt's upstream stream has ended, then drop it (M4 quiet).
+    /// Unguarded services only: keep it until the attempt's upstream stream has ended, then drop it
+    /// (M4 quiet).
     pub in_flight: Option<InFlight>,
 }
 
@@ -73,7 +75,10 @@ pub enum Answer {
     /// The shard is leaving its owner: park the stream (M2).
     Moving,
     /// Answer the client now; `retry_after_ms` 0 means no Retry-After.
-    Refused { reason: Refusal, retry_after_ms: u32 },
+    Refused {
+        reason: Refusal,
+        retry_after_ms: u32,
+    },
 }
 
 /// What is known of a server id (N1: the id of a gone server never means another server).
@@ -93,7 +98,8 @@ pub enum ServerAnswer {
 /// Answer to `park`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parked {
-    /// The stream is held; exactly one `Answer` or `Deadline` event will come, unless it is unparked first.
+    /// The stream is held; exactly one `Answer` or `Deadline` event will come, unless it is
+    /// unparked first.
     Waiting,
     /// The map knows more by now: look again, nothing is held.
     LookAgain,
@@ -117,7 +123,8 @@ pub enum AfterRefusal {
     SendAgain,
     /// The answer was forgotten and is being asked for: look again, which says `Miss`, and park.
     Park,
-    /// The server knows less than we do: wait a little (50 ms), send once more, then come back with `resent`.
+    /// The server knows less than we do: wait a little (50 ms), send once more, then come back with
+    /// `resent`.
     WaitAndResend,
 }
 
@@ -125,7 +132,8 @@ pub enum AfterRefusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
     Registered,
-    /// What the stream was picked on is no longer true: close a socket with 4421, reset anything else.
+    /// What the stream was picked on is no longer true: close a socket with 4421, reset anything
+    /// else.
     Moved,
 }
 

@@ -17,7 +17,11 @@ pub(crate) struct BackOff {
 
 impl BackOff {
     pub fn new(max: usize) -> BackOff {
-        BackOff { refusals: HashMap::new(), order: VecDeque::new(), max }
+        BackOff {
+            refusals: HashMap::new(),
+            order: VecDeque::new(),
+            max,
+        }
     }
 
     /// Repeats `refusal` until `now + ms`; when full, the oldest is forgotten.
@@ -42,6 +46,10 @@ impl BackOff {
         self.refusals.is_empty()
     }
 
+    pub fn remove(&mut self, shard: &Shard) {
+        self.refusals.remove(shard);
+    }
+
     pub fn clear(&mut self) {
         self.refusals.clear();
         self.order.clear();
@@ -55,7 +63,10 @@ impl BackOff {
 
     fn drop_oldest(&mut self) {
         if let Some((until, shard)) = self.order.pop_front()
-            && self.refusals.get(&shard).is_some_and(|(_, newest)| *newest <= until)
+            && self
+                .refusals
+                .get(&shard)
+                .is_some_and(|(_, newest)| *newest <= until)
         {
             self.refusals.remove(&shard);
         }

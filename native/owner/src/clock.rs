@@ -2,7 +2,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Milliseconds of a clock that also runs in suspend (S6). Read it in the same turn as the act that relies on it.
+/// Milliseconds of a clock that also runs in suspend (S6). Read it in the same turn as the act that
+/// relies on it.
 pub(crate) fn now_ms() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

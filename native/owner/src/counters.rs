@@ -23,7 +23,10 @@ pub(crate) struct Counters {
 
 impl Counters {
     pub fn resolved(&self, ms: u64) {
-        let bucket = RESOLVE_BUCKETS_MS.iter().position(|bound| ms <= *bound).unwrap_or(RESOLVE_BUCKETS_MS.len());
+        let bucket = RESOLVE_BUCKETS_MS
+            .iter()
+            .position(|bound| ms <= *bound)
+            .unwrap_or(RESOLVE_BUCKETS_MS.len());
         add(&self.resolve_ms[bucket], 1);
         add(&self.resolve_ms_sum, ms);
     }

@@ -29,7 +29,13 @@ impl Entry {
     pub fn new(key_length: usize, offset: u32, epoch: u64, server: u32, now_ms: u64) -> Entry {
         debug_assert!((1..=256).contains(&key_length));
         let length = u32::try_from(key_length - 1).unwrap_or(255) & 0xff;
-        Entry { epoch, server, offset, resolved: tick(now_ms), state: AtomicU32::new(length) }
+        Entry {
+            epoch,
+            server,
+            offset,
+            resolved: tick(now_ms),
+            state: AtomicU32::new(length),
+        }
     }
 
     pub fn key_length(&self) -> usize {
@@ -74,11 +80,16 @@ impl Entry {
         u64::from(tick(now_ms).saturating_sub(self.resolved)) << TICK_SHIFT
     }
 
-    /// Remembers the use, for eviction. Writes only when it must: the line is shared by all workers.
+    /// Remembers a use that was not just the one that asked for it, for eviction. Writes only when
+    /// it must: the line is shared by all workers.
     pub fn mark_used(&self) {
         if self.state.load(Ordering::Relaxed) & USED == 0 {
             self.state.fetch_or(USED, Ordering::Relaxed);
         }
+    }
+
+    pub fn is_used(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & USED != 0
     }
 
     /// Clears the mark and tells whether it was set.
@@ -114,15 +125,19 @@ impl Entry {
 
     /// Ends one attempt; `true` when it was the last of a moving shard.
     pub fn leave(&self) -> bool {
-        let before = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |state| {
-            (state >> FLIGHT_SHIFT > 0).then(|| state - (1 << FLIGHT_SHIFT))
-        });
+        let before = self
+            .state
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |state| {
+                (state >> FLIGHT_SHIFT > 0).then(|| state - (1 << FLIGHT_SHIFT))
+            });
         before.is_ok_and(|state| state >> FLIGHT_SHIFT == 1 && state & MOVING != 0)
     }
 }
 
 fn tick(now_ms: u64) -> u32 {
-    u32::try_from(now_ms >> TICK_SHIFT).unwrap_or(u32::MAX).max(1)
+    u32::try_from(now_ms >> TICK_SHIFT)
+        .unwrap_or(u32::MAX)
+        .max(1)
 }
 
 #[cfg(test)]
@@ -155,7 +170,10 @@ mod tests {
         entry.answer(7, 1, 2_000);
         assert_eq!(entry.in_flight(), 1);
         entry.answer(9, 2, 2_000);
-        assert_eq!((entry.in_flight(), entry.key_length(), entry.epoch), (0, 3, 9));
+        assert_eq!(
+            (entry.in_flight(), entry.key_length(), entry.epoch),
+            (0, 3, 9)
+        );
     }
 
     #[test]

@@ -18,15 +18,25 @@ struct ServiceHosts {
 impl Hosts {
     /// `workers`: how many must report; 0: as many as did.
     pub fn new(workers: u32) -> Hosts {
-        Hosts { workers: workers as usize, services: HashMap::new() }
+        Hosts {
+            workers: workers as usize,
+            services: HashMap::new(),
+        }
     }
 
     /// `true` when there is something new to report.
     pub fn set(&mut self, service: u32, worker: u64, addresses: &[&str]) -> bool {
-        let mut addresses: Vec<String> = addresses.iter().map(|address| (*address).to_owned()).collect();
+        let mut addresses: Vec<String> = addresses
+            .iter()
+            .map(|address| (*address).to_owned())
+            .collect();
         addresses.sort_unstable();
         addresses.dedup();
-        self.services.entry(service).or_default().by_worker.insert(worker, addresses);
+        self.services
+            .entry(service)
+            .or_default()
+            .by_worker
+            .insert(worker, addresses);
         self.agreed(service).is_some()
     }
 
@@ -43,6 +53,13 @@ impl Hosts {
         let report = self.agreed(service)?.clone();
         self.services.entry(service).or_default().reported = Some(report.clone());
         Some(report)
+    }
+
+    /// The coordinator did not know the service until now.
+    pub fn forget_report(&mut self, service: u32) {
+        if let Some(hosts) = self.services.get_mut(&service) {
+            hosts.reported = None;
+        }
     }
 
     /// A new session knows nothing.
@@ -71,7 +88,10 @@ mod tests {
         let mut hosts = Hosts::new(2);
         assert!(!hosts.set(0, 1, &["b:1", "a:1"]));
         assert!(hosts.set(0, 2, &["a:1", "b:1"]));
-        assert_eq!(hosts.take_report(0), Some(vec!["a:1".to_owned(), "b:1".to_owned()]));
+        assert_eq!(
+            hosts.take_report(0),
+            Some(vec!["a:1".to_owned(), "b:1".to_owned()])
+        );
         assert_eq!(hosts.take_report(0), None);
         assert!(!hosts.set(0, 1, &["a:1"]));
         assert!(hosts.set(0, 2, &["a:1"]));

@@ -46,13 +46,14 @@ impl Parking {
         if self.streams.len() >= self.parked_max {
             return Joined::Full;
         }
+        let flights = self.waiting.len();
         let joined = match self.waiting.get_mut(&shard) {
             Some(streams) if streams.len() >= self.per_shard_max => return Joined::Full,
             Some(streams) => {
                 streams.push(stream);
                 Joined::Another
             }
-            None if self.waiting.len() >= self.flights_max => return Joined::Full,
+            None if flights >= self.flights_max => return Joined::Full,
             None => {
                 self.waiting.insert(shard.clone(), vec![stream]);
                 Joined::First
@@ -76,6 +77,14 @@ impl Parking {
             }
         }
         true
+    }
+
+    /// Takes the stream back if nobody else waits for the shard; nobody has asked for it yet.
+    pub fn leave_if_alone(&mut self, shard: &Shard, stream: StreamId) -> bool {
+        self.waiting
+            .get(shard)
+            .is_some_and(|streams| streams.len() == 1)
+            && self.leave(stream)
     }
 
     pub fn is_waiting(&self, shard: &Shard) -> bool {
@@ -125,7 +134,12 @@ mod tests {
     use super::*;
 
     fn parking() -> Parking {
-        Parking::new(&Limits { parked: 5, parked_per_shard: 3, flights: 2, ..Limits::default() })
+        Parking::new(&Limits {
+            parked: 5,
+            parked_per_shard: 3,
+            flights: 2,
+            ..Limits::default()
+        })
     }
 
     #[test]
@@ -133,7 +147,10 @@ mod tests {
         let mut parking = parking();
         let shard = Shard::new(0, b"k");
         assert_eq!(parking.join(shard.clone(), StreamId(1), 10), Joined::First);
-        assert_eq!(parking.join(shard.clone(), StreamId(2), 10), Joined::Another);
+        assert_eq!(
+            parking.join(shard.clone(), StreamId(2), 10),
+            Joined::Another
+        );
         assert_eq!(parking.release(&shard), [StreamId(1), StreamId(2)]);
         assert_eq!((parking.len(), parking.next_deadline()), (0, None));
         assert_eq!(parking.join(shard, StreamId(3), 10), Joined::First);
@@ -143,13 +160,31 @@ mod tests {
     fn every_limit_holds() {
         let mut parking = parking();
         for n in 0..3 {
-            assert_ne!(parking.join(Shard::new(0, b"a"), StreamId(n), 10), Joined::Full);
+            assert_ne!(
+                parking.join(Shard::new(0, b"a"), StreamId(n), 10),
+                Joined::Full
+            );
         }
-        assert_eq!(parking.join(Shard::new(0, b"a"), StreamId(3), 10), Joined::Full);
-        assert_eq!(parking.join(Shard::new(0, b"b"), StreamId(4), 10), Joined::First);
-        assert_eq!(parking.join(Shard::new(0, b"c"), StreamId(5), 10), Joined::Full);
-        assert_eq!(parking.join(Shard::new(0, b"b"), StreamId(6), 10), Joined::Another);
-        assert_eq!(parking.join(Shard::new(0, b"b"), StreamId(7), 10), Joined::Full);
+        assert_eq!(
+            parking.join(Shard::new(0, b"a"), StreamId(3), 10),
+            Joined::Full
+        );
+        assert_eq!(
+            parking.join(Shard::new(0, b"b"), StreamId(4), 10),
+            Joined::First
+        );
+        assert_eq!(
+            parking.join(Shard::new(0, b"c"), StreamId(5), 10),
+            Joined::Full
+        );
+        assert_eq!(
+            parking.join(Shard::new(0, b"b"), StreamId(6), 10),
+            Joined::Another
+        );
+        assert_eq!(
+            parking.join(Shard::new(0, b"b"), StreamId(7), 10),
+            Joined::Full
+        );
         assert_eq!(parking.len(), 5);
     }
 

@@ -55,13 +55,15 @@ impl Part {
         self.table.find_mut(hash, |entry| entry.key(arena) == key)
     }
 
-    /// For the end of an attempt, which keeps no key. Two shards of one epoch with the same 64-bit seeded hash would
-    /// be taken for each other: the count would be late by one, never early for both.
+    /// For the end of an attempt, which keeps no key. Two shards of one epoch with the same 64-bit
+    /// seeded hash would be taken for each other: the count would be late by one, never early for
+    /// both.
     pub fn find_epoch(&self, hash: u64, epoch: u64) -> Option<&Entry> {
         self.table.find(hash, |entry| entry.epoch == epoch)
     }
 
-    /// Applies an answer unless a newer epoch is known (I9). `Ok(Some)` when it replaced another epoch.
+    /// Applies an answer unless a newer epoch is known (I9). `Ok(Some)` when it replaced another
+    /// epoch.
     pub fn answer(
         &mut self,
         hash: u64,
@@ -69,24 +71,33 @@ impl Part {
         new: NewAnswer,
         rehash: impl Fn(&[u8]) -> u64,
     ) -> Result<Option<Replaced>, ArenaFull> {
-        let NewAnswer { epoch, server, now_ms } = new;
+        let NewAnswer {
+            epoch,
+            server,
+            now_ms,
+        } = new;
         if let Some(entry) = self.find_mut(hash, key) {
             if entry.epoch > epoch {
                 return Ok(None);
             }
-            let replaced = Replaced { epoch: entry.epoch, server: entry.server };
+            let replaced = Replaced {
+                epoch: entry.epoch,
+                server: entry.server,
+            };
             entry.answer(epoch, server, now_ms);
             return Ok((replaced.epoch != epoch).then_some(replaced));
         }
         let offset = u32::try_from(self.arena.len()).map_err(|_| ArenaFull)?;
         if self.arena.len() + key.len() > self.arena.capacity() {
-            // An eighth at a time: doubling would break the memory budget (B3).
-            self.arena.reserve_exact((self.arena.len() / 8).max(512).max(key.len()));
+            // A little at a time: doubling would break the memory budget (B3).
+            self.arena
+                .reserve_exact((self.arena.len() / 32).max(512).max(key.len()));
         }
         self.arena.extend_from_slice(key);
         let arena = &self.arena;
         let entry = Entry::new(key.len(), offset, epoch, server, now_ms);
-        self.table.insert_unique(hash, entry, |entry| rehash(entry.key(arena)));
+        self.table
+            .insert_unique(hash, entry, |entry| rehash(entry.key(arena)));
         Ok(None)
     }
 
@@ -117,30 +128,34 @@ impl Part {
         before - self.table.len()
     }
 
-    /// Forgets about an eighth, those first that were not used since the last time.
+    /// Forgets about an eighth: those that were not used again, or else any, and then all have to
+    /// prove their use anew.
     pub fn shed(&mut self) -> usize {
         let mut want = self.len() / 8 + 1;
-        let mut gone = self.retain(|entry, _| {
-            let cold = !entry.take_used() && !entry.is_moving();
-            let drop = cold && want > 0 && entry.in_flight() == 0;
-            want -= usize::from(drop);
-            !drop
-        });
-        if gone == 0 {
-            gone = self.retain(|entry, _| {
-                let drop = want > 0 && !entry.is_moving() && entry.in_flight() == 0;
+        let mut drop_if = |part: &mut Part, is_victim: fn(&mut Entry) -> bool| {
+            part.retain(|entry, _| {
+                let drop =
+                    is_victim(entry) && want > 0 && !entry.is_moving() && entry.in_flight() == 0;
                 want -= usize::from(drop);
                 !drop
-            });
+            })
+        };
+        let cold = drop_if(self, |entry| !entry.is_used());
+        if cold > 0 {
+            return cold;
         }
-        gone
+        drop_if(self, |entry| {
+            entry.take_used();
+            true
+        })
     }
 
     /// Gives memory back after many entries went.
     pub fn shrink(&mut self, rehash: impl Fn(&[u8]) -> u64) {
         if self.table.capacity() > 64 && self.table.len() < self.table.capacity() / 4 {
             let arena = &self.arena;
-            self.table.shrink_to(self.table.len() * 2, |entry| rehash(entry.key(arena)));
+            self.table
+                .shrink_to(self.table.len() * 2, |entry| rehash(entry.key(arena)));
         }
     }
 

@@ -1,6 +1,7 @@
-//! The servers of one service, interned: entries of the map name them by index, and one flag ends them all (M1).
+//! The servers of one service, interned: entries of the map name them by index, and one flag ends
+//! them all (M1).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -8,6 +9,8 @@ use crate::answer::{Server, ServerAnswer};
 
 /// Ids of gone servers that are remembered, for `server-gone`; the oldest are forgotten.
 const GONE_MAX: usize = 16_384;
+/// Expired incarnations that are remembered, longer than any of their answers can be late.
+const EXPIRED_MAX: usize = 4_096;
 
 /// One incarnation.
 #[derive(Debug)]
@@ -29,8 +32,8 @@ impl Record {
         self.in_flight.load(Ordering::SeqCst)
     }
 
-    /// Call under the servers' read lock with a record found there: ending takes the write lock, so that whoever
-    /// ended it sees this attempt (M4).
+    /// Call under the servers' read lock with a record found there: ending takes the write lock, so
+    /// that whoever ended it sees this attempt (M4).
     pub fn enter(&self) {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
     }
@@ -51,6 +54,8 @@ pub(crate) struct Servers {
     /// Id to the order in which it went.
     gone: HashMap<Box<str>, u64>,
     gone_count: u64,
+    /// Newest incarnations that expired: their owner may not know (G7).
+    expired: BTreeSet<u64>,
     active: Arc<[Arc<Server>]>,
 }
 
@@ -63,6 +68,7 @@ impl Default for Servers {
             by_id: HashMap::new(),
             gone: HashMap::new(),
             gone_count: 0,
+            expired: BTreeSet::new(),
             active: Arc::from([]),
         }
     }
@@ -85,6 +91,14 @@ impl Servers {
         self.by_index.len()
     }
 
+    /// Attempts under way to living servers.
+    pub fn in_flight(&self) -> u64 {
+        self.by_index
+            .values()
+            .map(|record| u64::from(record.in_flight()))
+            .sum()
+    }
+
     pub fn by_id(&self, id: &str) -> ServerAnswer {
         match self.by_id.get(id) {
             Some(record) if record.draining.load(Ordering::Relaxed) => {
@@ -96,23 +110,18 @@ impl Servers {
         }
     }
 
-    /// A server as the feed has it now. An older incarnation of the same id must have ended before, in the feed too.
+    /// A server as the feed has it now. Of a known incarnation only the state can change (S7). An
+    /// older one of the same id must have ended before, in the feed too.
     pub fn put(&mut self, server: Server, draining: bool) {
-        if let Some(known) = self.by_incarnation.get(&server.incarnation)
-            && *known.server == server
-        {
+        if let Some(known) = self.by_incarnation.get(&server.incarnation) {
             known.draining.store(draining, Ordering::Relaxed);
             self.list_active();
             return;
         }
-        let known = self.by_incarnation.get(&server.incarnation).map(|known| known.index);
-        let index = known.unwrap_or_else(|| {
-            // Never used again, so that an entry cannot come to mean another server.
-            self.next_index += 1;
-            self.next_index
-        });
+        // Never used again, so that an entry cannot come to mean another server.
+        self.next_index += 1;
         let record = Arc::new(Record {
-            index,
+            index: self.next_index,
             draining: AtomicBool::new(draining),
             ended: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
@@ -120,18 +129,24 @@ impl Servers {
         });
         self.gone.remove(&record.server.id);
         self.by_index.insert(record.index, Arc::clone(&record));
-        self.by_incarnation.insert(record.server.incarnation, Arc::clone(&record));
+        self.by_incarnation
+            .insert(record.server.incarnation, Arc::clone(&record));
         self.by_id.insert(record.server.id.clone(), record);
         self.list_active();
     }
 
-    /// Ends an incarnation: every answer naming it is void from here on. `None` if it was not known.
+    /// Ends an incarnation: every answer naming it is void from here on. `None` if it was not
+    /// known.
     pub fn end(&mut self, id: &str, incarnation: u64) -> Option<Arc<Record>> {
         let record = self.by_incarnation.remove(&incarnation);
         if let Some(record) = &record {
             record.ended.store(true, Ordering::SeqCst);
             self.by_index.remove(&record.index);
-            if self.by_id.get(id).is_some_and(|known| known.server.incarnation == incarnation) {
+            if self
+                .by_id
+                .get(id)
+                .is_some_and(|known| known.server.incarnation == incarnation)
+            {
                 self.by_id.remove(id);
             }
             self.list_active();
@@ -142,11 +157,28 @@ impl Servers {
         record
     }
 
-    /// Every incarnation that `keep` does not name ends (a snapshot replaced what was known). Gone ids are forgotten.
+    /// The incarnation was not released: it may act without knowing better.
+    pub fn set_expired(&mut self, incarnation: u64) {
+        self.expired.insert(incarnation);
+        if self.expired.len() > EXPIRED_MAX {
+            self.expired.pop_first();
+        }
+    }
+
+    pub fn is_expired(&self, incarnation: u64) -> bool {
+        self.expired.contains(&incarnation)
+    }
+
+    /// Every incarnation that `keep` does not name ends (a snapshot replaced what was known). Gone
+    /// ids are forgotten.
     pub fn end_all_but(&mut self, keep: impl Fn(u64) -> bool) -> Vec<Arc<Record>> {
         self.gone.clear();
-        let ended: Vec<Arc<Record>> =
-            self.by_index.values().filter(|record| !keep(record.server.incarnation)).cloned().collect();
+        let ended: Vec<Arc<Record>> = self
+            .by_index
+            .values()
+            .filter(|record| !keep(record.server.incarnation))
+            .cloned()
+            .collect();
         for record in &ended {
             record.ended.store(true, Ordering::SeqCst);
             self.by_index.remove(&record.index);
@@ -168,8 +200,12 @@ impl Servers {
 
     fn list_active(&mut self) {
         let active = |record: &&Arc<Record>| !record.draining.load(Ordering::Relaxed);
-        let mut servers: Vec<Arc<Server>> =
-            self.by_index.values().filter(active).map(|record| Arc::clone(&record.server)).collect();
+        let mut servers: Vec<Arc<Server>> = self
+            .by_index
+            .values()
+            .filter(active)
+            .map(|record| Arc::clone(&record.server))
+            .collect();
         servers.sort_by_key(|server| server.incarnation);
         self.active = servers.into();
     }
@@ -180,22 +216,36 @@ mod tests {
     use super::*;
 
     fn server(id: &str, incarnation: u64) -> Server {
-        Server { id: id.into(), incarnation, address: "127.0.0.1:1".into(), zone: "".into() }
+        Server {
+            id: id.into(),
+            incarnation,
+            address: "127.0.0.1:1".into(),
+            zone: "".into(),
+        }
     }
 
     #[test]
     fn n1_an_id_is_active_draining_gone_or_unknown() {
         let mut servers = Servers::default();
         servers.put(server("a", 1), false);
-        assert_eq!(servers.by_id("a"), ServerAnswer::Active(Arc::new(server("a", 1))));
+        assert_eq!(
+            servers.by_id("a"),
+            ServerAnswer::Active(Arc::new(server("a", 1)))
+        );
         servers.put(server("a", 1), true);
-        assert_eq!(servers.by_id("a"), ServerAnswer::Draining(Arc::new(server("a", 1))));
+        assert_eq!(
+            servers.by_id("a"),
+            ServerAnswer::Draining(Arc::new(server("a", 1)))
+        );
         assert!(servers.active().is_empty());
         assert!(servers.end("a", 1).is_some_and(|record| record.is_ended()));
         assert_eq!(servers.by_id("a"), ServerAnswer::Gone);
         assert_eq!(servers.by_id("b"), ServerAnswer::Unknown);
         servers.put(server("a", 2), false);
-        assert_eq!(servers.by_id("a"), ServerAnswer::Active(Arc::new(server("a", 2))));
+        assert_eq!(
+            servers.by_id("a"),
+            ServerAnswer::Active(Arc::new(server("a", 2)))
+        );
     }
 
     #[test]
@@ -226,7 +276,13 @@ mod tests {
         servers.put(server("a", 1), false);
         servers.put(server("b", 2), false);
         let ended = servers.end_all_but(|incarnation| incarnation == 2);
-        assert_eq!(ended.iter().map(|record| record.server.incarnation).collect::<Vec<_>>(), [1]);
+        assert_eq!(
+            ended
+                .iter()
+                .map(|record| record.server.incarnation)
+                .collect::<Vec<_>>(),
+            [1]
+        );
         assert_eq!(servers.active().len(), 1);
     }
 }

@@ -1,238 +1,253 @@
-//! One service as the workers see it: its map, its servers, and whether any of it may be believed.
+//! One service of a proxy, as filters and LB policies use it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::RwLock;
-
-use crate::answer::{Answer, Pick, Refusal, Server, ServerAnswer};
+use crate::answer::{
+    AfterRefusal, Answer, Opened, Parked, Server, ServerAnswer, ServerRefusal, StreamKind,
+};
+use crate::clock::now_ms;
 use crate::entry::Entry;
-use crate::in_flight::InFlight;
-use crate::servers::{Record, Servers};
+use crate::parking::Joined;
+use crate::service_state::{KEY_BYTES_MAX, ServiceState, is_too_old};
 use crate::shard::Shard;
-use crate::shard_map::ShardMap;
 use crate::shared::Shared;
-use crate::signal::{Command, Signal};
+use crate::signal::Command;
+use crate::streams::OpenStream;
+use crate::waker::StreamId;
 
-/// Retry-After of what passes by itself.
-const RETRY_AFTER_MS: u32 = 1_000;
-pub(crate) const KEY_BYTES_MAX: usize = 256;
+/// Longer than a drain of 10 s, so that no request of a planned move is lost (M5).
+const PARK_MS_DEFAULT: u32 = 12_000;
 
-/// The service's ownership facts, from the feed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
-    pub feed_lease_ms: u64,
-    pub margin_ms: u64,
-    pub idle_ms: u64,
-    pub guarded: bool,
-}
-
-pub(crate) struct ServiceState {
-    pub id: u32,
-    pub name: Box<str>,
-    pub map: ShardMap,
-    pub servers: RwLock<Servers>,
-    pub signal: Arc<Signal>,
+/// One service of a `Proxy`, so that a request need not find it by name. Cheap to clone, valid for
+/// ever: while the coordinator does not define the service, answers are `service-unknown`.
+#[derive(Clone)]
+pub struct Service {
+    state: Arc<ServiceState>,
     shared: Arc<Shared>,
-    defined: AtomicBool,
-    guarded: AtomicBool,
-    idle_ms: AtomicU64,
-    /// P1: no answer is used at or after this time. 0 while there is no lease.
-    lease_until: AtomicU64,
-    facts: RwLock<Facts>,
 }
 
-enum Found {
-    Absent,
-    Moving,
-    TooMany,
-    Owner { pick: Pick, refresh: bool },
-}
-
-impl ServiceState {
-    pub fn new(id: u32, name: &str, shared: &Arc<Shared>) -> ServiceState {
-        ServiceState {
-            id,
-            name: name.into(),
-            map: ShardMap::new(),
-            servers: RwLock::default(),
-            signal: Arc::clone(&shared.signal),
-            shared: Arc::clone(shared),
-            defined: AtomicBool::new(false),
-            guarded: AtomicBool::new(false),
-            idle_ms: AtomicU64::new(0),
-            lease_until: AtomicU64::new(0),
-            facts: RwLock::default(),
-        }
+impl Service {
+    pub(crate) fn new(state: Arc<ServiceState>, shared: Arc<Shared>) -> Service {
+        Service { state, shared }
     }
 
-    pub fn define(&self, facts: Facts) {
-        *self.facts.write() = facts;
-        self.guarded.store(facts.guarded, Ordering::Release);
-        self.idle_ms.store(facts.idle_ms, Ordering::Relaxed);
-        self.defined.store(true, Ordering::Release);
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.state.name
     }
 
-    pub fn undefine(&self) {
-        self.lease_until.store(0, Ordering::Release);
-        self.defined.store(false, Ordering::Release);
-    }
-
-    pub fn is_defined(&self) -> bool {
-        self.defined.load(Ordering::Acquire)
-    }
-
+    /// As the feed says; `false` while the service is unknown.
+    #[must_use]
     pub fn is_guarded(&self) -> bool {
-        self.guarded.load(Ordering::Acquire)
+        self.state.is_guarded()
     }
 
-    pub fn facts(&self) -> Facts {
-        *self.facts.read()
-    }
-
-    pub fn lease_until(&self) -> u64 {
-        self.lease_until.load(Ordering::Acquire)
-    }
-
-    pub fn set_lease_until(&self, until: u64) {
-        self.lease_until.store(until, Ordering::Release);
-    }
-
-    fn is_believed(&self, now: u64) -> bool {
-        now < self.lease_until()
-    }
-
-    fn disbelief(&self) -> Refusal {
-        if !self.shared.is_synced() {
-            Refusal::NoSnapshot
-        } else if self.is_defined() {
-            Refusal::LeaseOver
-        } else {
-            Refusal::ServiceUnknown
+    /// The longest time that a request may be held, in ms, as the feed says; 12 s while the service
+    /// is unknown.
+    #[must_use]
+    pub fn park_ms(&self) -> u32 {
+        match self.state.facts().park_ms {
+            0 => PARK_MS_DEFAULT,
+            known => known,
         }
     }
 
-    /// The map's answer at `now`. With `count`, an attempt on an unguarded service is counted under the part's lock,
-    /// so that no move misses it (M4).
-    pub fn look(self: &Arc<Self>, key: &[u8], now: u64, count: bool) -> Answer {
-        if !self.is_believed(now) {
-            return refused(self.disbelief());
-        }
+    /// For the filter, before routing. Nothing is counted.
+    #[must_use]
+    pub fn lookup(&self, key: &[u8]) -> Answer {
+        self.state.look(key, now_ms(), false)
+    }
+
+    /// For the LB policy, at every attempt. For an unguarded service the pick is counted until its
+    /// token is dropped.
+    #[must_use]
+    pub fn pick(&self, key: &[u8]) -> Answer {
+        self.state.look(key, now_ms(), true)
+    }
+
+    /// Picks by incarnation (server ids, keyless spreading): `Owner` with epoch 0, or `Refused`
+    /// with `ServerGone`.
+    #[must_use]
+    pub fn pick_server(&self, incarnation: u64) -> Answer {
+        self.state.pick_server(incarnation, now_ms())
+    }
+
+    /// What is known of a server id.
+    #[must_use]
+    pub fn server(&self, server_id: &str) -> ServerAnswer {
+        self.state.server(server_id, now_ms())
+    }
+
+    /// Active servers in order of incarnation, for keyless spreading; empty when nothing may be
+    /// believed. Count the chosen one with `pick_server`.
+    #[must_use]
+    pub fn active_servers(&self) -> Arc<[Arc<Server>]> {
+        self.state.active_servers(now_ms())
+    }
+
+    /// Holds a stream until the key has an answer, for at most `wait_ms` (after which a `Deadline`
+    /// event comes).
+    #[must_use]
+    pub fn park(&self, key: &[u8], stream: StreamId, wait_ms: u64) -> Parked {
+        let now = now_ms();
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            return Answer::Refused { reason: Refusal::UnknownKey, retry_after_ms: 0 };
+            return Parked::LookAgain;
         }
-        let hash = self.map.hash(key);
-        match self.map.with(hash, key, |entry| self.judge(entry, hash, now, count)) {
-            Found::Owner { pick, refresh } => {
-                if refresh {
-                    self.refresh(key, hash);
-                }
-                Answer::Owner(pick)
-            }
-            Found::Moving => Answer::Moving,
-            Found::TooMany => refused(Refusal::ParkFull),
-            Found::Absent => self.miss(key, now),
+        let shard = Shard::new(self.state.id, key);
+        let joined =
+            self.shared
+                .parking
+                .lock()
+                .join(shard.clone(), stream, now.saturating_add(wait_ms));
+        match joined {
+            Joined::Full => Parked::Full,
+            Joined::Another => Parked::Waiting,
+            Joined::First => self.first_parked(shard, stream, now),
         }
     }
 
-    fn judge(self: &Arc<Self>, entry: Option<&Entry>, hash: u64, now: u64, count: bool) -> Found {
-        let Some(entry) = entry else {
-            return Found::Absent;
+    fn first_parked(&self, shard: Shard, stream: StreamId, now: u64) -> Parked {
+        // The answer may have come between the look-up and now; whoever joined meanwhile is woken
+        // by the ask.
+        let answered = !matches!(
+            self.state.look(&shard.key, now, false),
+            Answer::Miss | Answer::Moving
+        );
+        if answered && self.shared.parking.lock().leave_if_alone(&shard, stream) {
+            return Parked::LookAgain;
+        }
+        if self.shared.signal.send(Command::Ask(shard)) {
+            return Parked::Waiting;
+        }
+        self.shared.parking.lock().leave(stream);
+        Parked::Full
+    }
+
+    /// A server refused an attempt (R1). Counting tries (R2) is the caller's.
+    #[must_use]
+    pub fn refused(&self, key: &[u8], refusal: ServerRefusal) -> AfterRefusal {
+        let (now, idle_ms) = (now_ms(), self.state.facts().idle_ms);
+        let known = self.state.map.with(self.state.map.hash(key), key, |entry| {
+            let usable =
+                |entry: &&Entry| !entry.is_moving() && !is_too_old(entry.age_ms(now), idle_ms);
+            entry
+                .filter(usable)
+                .map(|entry| (entry.epoch, entry.server))
+        });
+        let Some((epoch, index)) = known else {
+            return AfterRefusal::Park;
         };
-        let (idle_ms, age_ms) = (self.idle_ms.load(Ordering::Relaxed), entry.age_ms(now));
-        if is_too_old(age_ms, idle_ms) {
-            return Found::Absent;
-        }
-        let servers = self.servers.read();
-        let Some(record) = servers.by_index(entry.server) else {
-            return Found::Absent;
-        };
-        if entry.is_moving() {
-            return Found::Moving;
-        }
-        let mut in_flight = None;
-        if count && !self.is_guarded() {
-            if !entry.enter() {
-                return Found::TooMany;
-            }
-            in_flight = Some(self.enter(record, Some((hash, entry.epoch))));
-        }
-        entry.mark_used();
-        let pick = Pick { server: Arc::clone(&record.server), epoch: entry.epoch, in_flight };
-        Found::Owner { pick, refresh: is_old(age_ms, idle_ms) && entry.start_refresh() }
-    }
-
-    /// A5: asked for in the background before the answer is too old to be used.
-    fn refresh(&self, key: &[u8], hash: u64) {
-        if !self.signal.send(Command::Refresh(Shard::new(self.id, key))) {
-            self.map.with(hash, key, |entry| entry.map(Entry::cancel_refresh));
-        }
-    }
-
-    fn miss(&self, key: &[u8], now: u64) -> Answer {
-        {
-            let back_off = self.shared.back_off.lock();
-            if !back_off.is_empty()
-                && let Some((reason, left_ms)) = back_off.get(&Shard::new(self.id, key), now)
-            {
-                let retry_after_ms = if reason == Refusal::UnknownKey { 0 } else { left_ms };
-                return Answer::Refused { reason, retry_after_ms };
+        let incarnation = self
+            .state
+            .servers
+            .read()
+            .by_index(index)
+            .map(|record| record.server.incarnation);
+        match incarnation {
+            None => AfterRefusal::Park,
+            Some(incarnation) if incarnation != refusal.incarnation => AfterRefusal::SendAgain,
+            Some(_) if refusal.as_of < epoch && !refusal.resent => AfterRefusal::WaitAndResend,
+            Some(_) => {
+                self.state.map.distrust(key, epoch);
+                let shard = Shard::new(self.state.id, key);
+                // Dropped when the queue is full: then parking asks, without the bound, and the
+                // server may refuse again.
+                self.shared
+                    .signal
+                    .send(Command::AskAbove(shard, refusal.as_of));
+                AfterRefusal::Park
             }
         }
-        if self.shared.is_silent() { refused(Refusal::CoordinatorSilent) } else { Answer::Miss }
     }
 
-    fn enter(self: &Arc<Self>, record: &Arc<Record>, shard: Option<(u64, u64)>) -> InFlight {
-        record.enter();
-        InFlight { service: Arc::clone(self), record: Arc::clone(record), shard }
-    }
-
-    pub fn pick_server(self: &Arc<Self>, incarnation: u64, now: u64) -> Answer {
-        if !self.is_believed(now) {
-            return refused(self.disbelief());
-        }
-        let servers = self.servers.read();
-        let Some(record) = servers.by_incarnation(incarnation) else {
-            return Answer::Refused { reason: Refusal::ServerGone, retry_after_ms: 0 };
-        };
-        let in_flight = (!self.is_guarded()).then(|| self.enter(record, None));
-        Answer::Owner(Pick { server: Arc::clone(&record.server), epoch: 0, in_flight })
-    }
-
-    pub fn server(&self, id: &str, now: u64) -> ServerAnswer {
-        if self.is_believed(now) {
-            self.servers.read().by_id(id)
-        } else {
-            ServerAnswer::Refused(self.disbelief())
-        }
-    }
-
-    pub fn active_servers(&self, now: u64) -> Arc<[Arc<Server>]> {
-        if self.is_believed(now) { self.servers.read().active() } else { Arc::from([]) }
-    }
-
-    /// Whether what a stream was picked on still holds; `moving` too when that is `allowed`.
-    pub fn still_holds(&self, key: &[u8], epoch: u64, incarnation: u64, moving_allowed: bool, now: u64) -> bool {
-        if !self.is_believed(now) || self.servers.read().by_incarnation(incarnation).is_none() {
+    /// For an answer that comes from the pick (`epoch`, `incarnation`): `true` when a newer epoch
+    /// of the key is known and that server had not released it, so that the client must hear
+    /// `outcome-unknown` instead (G7).
+    #[must_use]
+    pub fn is_outcome_unknown(&self, key: &[u8], epoch: u64, incarnation: u64) -> bool {
+        // Asked for every answer, and expired servers are rare: the map is looked at last.
+        if !self.state.servers.read().is_expired(incarnation) {
             return false;
         }
-        key.is_empty()
-            || self.map.with(self.map.hash(key), key, |entry| {
-                entry.is_some_and(|entry| entry.epoch == epoch && (moving_allowed || !entry.is_moving()))
-            })
+        let map = &self.state.map;
+        map.with(map.hash(key), key, |entry| {
+            entry.is_some_and(|entry| entry.epoch > epoch)
+        })
     }
-}
 
-/// A5: no longer used, as it may be counted as idle.
-pub(crate) fn is_too_old(age_ms: u64, idle_ms: u64) -> bool {
-    age_ms == u64::MAX || (idle_ms > 0 && age_ms > idle_ms / 2)
-}
+    /// Claims a minted key (A7); a `Minted` event always comes, at the latest after `wait_ms`.
+    /// `false`: too many claims wait, no event comes, answer 503 `mint-unconfirmed`.
+    #[must_use]
+    pub fn mint(&self, key: &[u8], incarnation: u64, stream: StreamId, wait_ms: u64) -> bool {
+        let deadline = now_ms().saturating_add(wait_ms);
+        let shard = Shard::new(self.state.id, key);
+        self.shared.signal.send(Command::Mint {
+            shard,
+            incarnation,
+            stream,
+            deadline,
+        })
+    }
 
-/// A5: to be refreshed. An eighth of `idle` is left for it, so that a short outage of the coordinator costs nothing.
-pub(crate) fn is_old(age_ms: u64, idle_ms: u64) -> bool {
-    age_ms == u64::MAX || (idle_ms > 0 && age_ms > idle_ms / 8 * 3)
-}
+    /// Registers a stream on the pick (`epoch`, `incarnation`) so that it hears `CloseMoved` and
+    /// `Reset`, and keeps its key from idling out (A5). Needed for WebSockets and long streams of
+    /// any service, and for *every* stream of an unguarded one, called right after `pick` (P1).
+    /// Without a key: `key` empty, `epoch` 0. Opening again replaces.
+    #[must_use]
+    pub fn open(
+        &self,
+        key: &[u8],
+        epoch: u64,
+        incarnation: u64,
+        stream: StreamId,
+        kind: StreamKind,
+    ) -> Opened {
+        let shard = (!key.is_empty()).then(|| Shard::new(self.state.id, key));
+        let open = OpenStream {
+            stream,
+            service: self.state.id,
+            epoch,
+            incarnation,
+            kind,
+        };
+        // First registered, then looked at: a move that comes between the two finds it registered.
+        self.shared.streams.open(open, shard);
+        if self.state.is_guarded() {
+            return Opened::Registered;
+        }
+        let moving_allowed = kind == StreamKind::Stream;
+        if self
+            .state
+            .still_holds(key, epoch, incarnation, moving_allowed, now_ms())
+        {
+            return Opened::Registered;
+        }
+        self.shared.streams.close(stream);
+        self.shared.signal.check_quiet();
+        Opened::Moved
+    }
 
-fn refused(reason: Refusal) -> Answer {
-    Answer::Refused { reason, retry_after_ms: RETRY_AFTER_MS }
+    /// The hosts that one worker's LB policy holds now (A4). Reported to the coordinator when all
+    /// workers agree.
+    pub fn hosts(&self, worker: u64, addresses: &[&str]) {
+        let changed = self
+            .shared
+            .hosts
+            .lock()
+            .set(self.state.id, worker, addresses);
+        self.hosts_changed(changed);
+    }
+
+    /// That LB policy is gone (its upstream cluster was replaced or the worker ends).
+    pub fn hosts_gone(&self, worker: u64) {
+        let changed = self.shared.hosts.lock().remove(self.state.id, worker);
+        self.hosts_changed(changed);
+    }
+
+    fn hosts_changed(&self, changed: bool) {
+        if changed {
+            // Dropped when the queue is full: the next change, or the next session, reports it.
+            self.shared.signal.send(Command::Hosts(self.state.id));
+        }
+    }
 }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 
-use crate::service::ServiceState;
+use crate::service_state::ServiceState;
 use crate::shared::Shared;
 
-#[derive(Default)]
 struct Table {
     by_name: HashMap<Box<str>, Arc<ServiceState>>,
-    list: Vec<Arc<ServiceState>>,
+    list: Arc<[Arc<ServiceState>]>,
 }
 
-/// Services are never removed, only undefined: their names come from configuration and from the coordinator.
+/// Services are never removed, only undefined: their names come from configuration and from the
+/// coordinator.
 pub(crate) struct Services {
     table: RwLock<Table>,
     shared: Arc<Shared>,
@@ -22,7 +22,14 @@ pub(crate) struct Services {
 
 impl Services {
     pub fn new(shared: &Arc<Shared>) -> Services {
-        Services { table: RwLock::default(), shared: Arc::clone(shared) }
+        let table = Table {
+            by_name: HashMap::new(),
+            list: Arc::from([]),
+        };
+        Services {
+            table: RwLock::new(table),
+            shared: Arc::clone(shared),
+        }
     }
 
     /// Made when new.
@@ -37,7 +44,7 @@ impl Services {
         let id = u32::try_from(table.list.len()).unwrap_or(u32::MAX);
         let service = Arc::new(ServiceState::new(id, name, &self.shared));
         table.by_name.insert(name.into(), Arc::clone(&service));
-        table.list.push(Arc::clone(&service));
+        table.list = table.list.iter().chain([&service]).cloned().collect();
         service
     }
 
@@ -49,7 +56,7 @@ impl Services {
         self.table.read().list.get(id as usize).cloned()
     }
 
-    pub fn all(&self) -> Vec<Arc<ServiceState>> {
-        self.table.read().list.clone()
+    pub fn all(&self) -> Arc<[Arc<ServiceState>]> {
+        Arc::clone(&self.table.read().list)
     }
 }

@@ -12,7 +12,10 @@ pub(crate) struct Shard {
 
 impl Shard {
     pub fn new(service: u32, key: &[u8]) -> Shard {
-        Shard { service, key: key.into() }
+        Shard {
+            service,
+            key: key.into(),
+        }
     }
 
     /// Keys are UTF-8 by contract; anything else cannot be asked for.
@@ -24,6 +27,11 @@ impl Shard {
 impl fmt::Debug for Shard {
     /// Keys may be personal data (C7): only their length is shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "shard of service {} with a key of {} bytes", self.service, self.key.len())
+        write!(
+            f,
+            "shard of service {} with a key of {} bytes",
+            self.service,
+            self.key.len()
+        )
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Shared {
     pub back_off: Mutex<BackOff>,
     pub hosts: Mutex<Hosts>,
     pub counters: Counters,
+    /// Somebody waits for streams to end: closing one is worth a word to the feed thread.
+    pub quiet_wanted: AtomicBool,
     /// A complete snapshot was applied once.
     synced: AtomicBool,
     /// The coordinator has been away for so long that new keys are refused at once.
@@ -40,6 +42,7 @@ impl Shared {
             back_off: Mutex::new(BackOff::new(limits.back_off)),
             hosts: Mutex::new(Hosts::new(workers)),
             counters: Counters::default(),
+            quiet_wanted: AtomicBool::new(false),
             synced: AtomicBool::new(false),
             silent: AtomicBool::new(false),
         }

@@ -20,9 +20,12 @@ pub(crate) enum Command {
     AskAbove(Shard, u64),
     /// In use and getting old (A5).
     Refresh(Shard),
-    /// A first stream of the shard was opened: keep it fresh (A5).
-    Keep(Shard),
-    Mint { shard: Shard, incarnation: u64, stream: StreamId, deadline: u64 },
+    Mint {
+        shard: Shard,
+        incarnation: u64,
+        stream: StreamId,
+        deadline: u64,
+    },
     /// The hosts of the service changed at some worker (A4).
     Hosts(u32),
 }

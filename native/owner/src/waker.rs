@@ -10,7 +10,9 @@ pub struct StreamId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MintResult {
     /// The key is this server's, at this epoch.
-    Owned { epoch: u64 },
+    Owned {
+        epoch: u64,
+    },
     /// Another server owns it: 502 `mint-conflict`.
     Conflict,
     /// The server's incarnation has ended: 503 `mint-unconfirmed`.
@@ -27,7 +29,8 @@ pub enum StreamEvent {
     Answer,
     /// Parked until the deadline; says why there was no answer (`Moving` or `CoordinatorSilent`).
     Deadline(Refusal),
-    /// Open WebSocket: its shard moved or its server ended; close it with 4421 after the message in hand.
+    /// Open WebSocket: its shard moved or its server ended; close it with 4421 after the message in
+    /// hand.
     CloseMoved,
     /// Open stream: reset it now (P1, M2), never end it cleanly.
     Reset(Refusal),

@@ -1,4 +1,5 @@
-//! Makes `src/gen` from `proto/belay/v1`, without protoc. `--check` changes nothing and fails when it is stale.
+//! Makes `src/gen` from `proto/belay/v1`, without protoc. `--check` changes nothing and fails when
+//! it is stale.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,11 +16,19 @@ fn generate() -> Result<String, Box<dyn std::error::Error>> {
     let request = descriptors
         .file
         .into_iter()
-        .map(|file| (prost_build::Module::from_protobuf_package_name(file.package()), file))
+        .map(|file| {
+            (
+                prost_build::Module::from_protobuf_package_name(file.package()),
+                file,
+            )
+        })
         .collect();
     let modules = config.generate(request)?;
     let module = prost_build::Module::from_protobuf_package_name("belay.v1");
-    modules.get(&module).cloned().ok_or_else(|| "proto/belay/v1 has no package belay.v1".into())
+    modules
+        .get(&module)
+        .cloned()
+        .ok_or_else(|| "proto/belay/v1 has no package belay.v1".into())
 }
 
 fn main() -> ExitCode {

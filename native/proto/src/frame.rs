@@ -22,7 +22,10 @@ impl std::fmt::Display for FrameError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             FrameError::Length(length) => {
-                write!(f, "a frame of {length} bytes, allowed are 1 to {FRAME_BYTES_MAX}")
+                write!(
+                    f,
+                    "a frame of {length} bytes, allowed are 1 to {FRAME_BYTES_MAX}"
+                )
             }
             FrameError::Broken(why) => write!(f, "a frame that cannot be decoded: {why}"),
         }
@@ -34,7 +37,9 @@ impl std::error::Error for FrameError {}
 /// Appends the frame to `out`. Fails, leaving `out` as it was, when the frame is empty or too long.
 pub fn encode(frame: &Frame, out: &mut Vec<u8>) -> Result<(), FrameError> {
     let length = frame.encoded_len();
-    let prefix = u32::try_from(length).ok().filter(|_| (1..=FRAME_BYTES_MAX).contains(&length));
+    let prefix = u32::try_from(length)
+        .ok()
+        .filter(|_| (1..=FRAME_BYTES_MAX).contains(&length));
     let Some(prefix) = prefix else {
         return Err(FrameError::Length(length));
     };
@@ -44,7 +49,8 @@ pub fn encode(frame: &Frame, out: &mut Vec<u8>) -> Result<(), FrameError> {
     Ok(())
 }
 
-/// Takes bytes as they arrive, gives whole frames. Holds at most one frame and what one `push` brought.
+/// Takes bytes as they arrive, gives whole frames. Holds at most one frame and what one `push`
+/// brought.
 #[derive(Debug, Default)]
 pub struct Decoder {
     bytes: Vec<u8>,
@@ -57,7 +63,7 @@ impl Decoder {
         Self::default()
     }
 
-    /// Adds bytes. Call `next` until it gives `None` before the next push, or bytes pile up.
+    /// Adds bytes. Call `next_frame` until it gives `None` before the next push, or bytes pile up.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.taken > 0 {
             self.bytes.drain(..self.taken);
@@ -66,9 +72,9 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole frame. A length is refused as soon as its four bytes are there. After an error every
-    /// further call fails too.
-    pub fn next(&mut self) -> Result<Option<Frame>, FrameError> {
+    /// The next whole frame. A length is refused as soon as its four bytes are there. After an
+    /// error every further call fails too.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let rest = &self.bytes[self.taken..];
         let Some((prefix, rest)) = rest.split_first_chunk::<PREFIX_BYTES>() else {
             return Ok(None);
@@ -94,8 +100,15 @@ mod tests {
     use crate::v1::{Ping, Problem, frame::Body};
 
     fn problem(message: String, request_id: u32) -> Frame {
-        let problem = Problem { code: "x".into(), message, request_id, ..Problem::default() };
-        Frame { body: Some(Body::Problem(problem)) }
+        let problem = Problem {
+            code: "x".into(),
+            message,
+            request_id,
+            ..Problem::default()
+        };
+        Frame {
+            body: Some(Body::Problem(problem)),
+        }
     }
 
     proptest! {
@@ -110,7 +123,7 @@ mod tests {
             let mut got = Vec::new();
             for piece in wire.chunks(chunk) {
                 decoder.push(piece);
-                while let Some(frame) = decoder.next().unwrap() {
+                while let Some(frame) = decoder.next_frame().unwrap() {
                     got.push(frame);
                 }
             }
@@ -121,7 +134,7 @@ mod tests {
         fn any_bytes_end_in_frames_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let mut decoder = Decoder::new();
             decoder.push(&bytes);
-            while let Ok(Some(_)) = decoder.next() {}
+            while let Ok(Some(_)) = decoder.next_frame() {}
         }
     }
 
@@ -130,8 +143,14 @@ mod tests {
         for length in [0u32, (1 << 20) + 1, u32::MAX] {
             let mut decoder = Decoder::new();
             decoder.push(&length.to_be_bytes());
-            assert_eq!(decoder.next(), Err(FrameError::Length(length as usize)));
-            assert_eq!(decoder.next(), Err(FrameError::Length(length as usize)));
+            assert_eq!(
+                decoder.next_frame(),
+                Err(FrameError::Length(length as usize))
+            );
+            assert_eq!(
+                decoder.next_frame(),
+                Err(FrameError::Length(length as usize))
+            );
         }
     }
 
@@ -141,20 +160,23 @@ mod tests {
         assert!(encode(&problem("x".repeat(FRAME_BYTES_MAX), 1), &mut out).is_err());
         assert!(encode(&Frame { body: None }, &mut out).is_err());
         assert_eq!(out, [7]);
-        encode(&Frame { body: Some(Body::Ping(Ping { nonce: 3 })) }, &mut out).unwrap();
+        encode(
+            &Frame {
+                body: Some(Body::Ping(Ping { nonce: 3 })),
+            },
+            &mut out,
+        )
+        .unwrap();
         assert_eq!(&out[1..5], [0, 0, 0, 4]);
     }
 
     #[test]
     fn deep_nesting_is_an_error() {
-        // Field 40 (feed_batch), its field 3 (entries), and so on: groups and messages nested beyond any limit.
-        let mut body = Vec::new();
-        for _ in 0..20_000 {
-            body.push(0x0b); // start of group 1
-        }
+        // Starts of group 1, each inside the one before.
+        let body = vec![0x0b; 20_000];
         let mut decoder = Decoder::new();
         decoder.push(&u32::try_from(body.len()).unwrap().to_be_bytes());
         decoder.push(&body);
-        assert!(matches!(decoder.next(), Err(FrameError::Broken(_))));
+        assert!(matches!(decoder.next_frame(), Err(FrameError::Broken(_))));
     }
 }

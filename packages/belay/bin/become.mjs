@@ -1,19 +1,29 @@
 import { spawn } from "node:child_process";
-import { constants } from "node:os";
+import { constants, homedir } from "node:os";
+import { join } from "node:path";
 
-const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"];
+const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"];
 
 /**
  * Becomes another program: replaces this process where Node can (22.15, 23.11 and newer), else
- * stands before it, hands signals on and ends as it ends.
+ * stands before it, hands signals on, ends as it ends, and takes it along if it is killed itself
+ * (BELAY_LAUNCHER_FD names a pipe that ends then).
  * @param {string} program
  * @param {readonly string[]} args
  */
 export function become(program, args) {
+  // Stripping types and compiling is half of the start: what was done once is kept.
+  process.env.NODE_COMPILE_CACHE ??= join(
+    process.env.XDG_CACHE_HOME || join(homedir(), ".cache"),
+    "belay/compile-cache",
+  );
   if (typeof process.execve === "function") {
     process.execve(program, [program, ...args], process.env);
   }
-  const child = spawn(program, args, { stdio: "inherit" });
+  const child = spawn(program, args, {
+    stdio: ["inherit", "inherit", "inherit", "pipe"],
+    env: { ...process.env, BELAY_LAUNCHER_FD: "3" },
+  });
   for (const signal of FORWARDED) process.on(signal, () => child.kill(signal));
   child.on("error", (error) => {
     console.error(`belay: cannot start ${program}: ${error.message}`);

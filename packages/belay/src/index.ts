@@ -1,1 +1,2 @@
-export {};
+export { createProgram } from "./cli/program.ts";
+export { readVersion } from "./cli/version.ts";

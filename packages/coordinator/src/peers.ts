@@ -5,20 +5,20 @@ import type { PeerId } from "@belay/ownership";
 import { encodeFrame, type FrameBody, type PeerEnd, PeerSocket, Role } from "@belay/protocol";
 
 /** Bytes that may wait for one peer to read them; a slower reader is cut and starts anew (F2). */
-export const OUTGOING_BYTES_MAX = 16 * 1024 * 1024;
+const OUTGOING_BYTES_MAX = 16 * 1024 * 1024;
 /** How long a connection may stay silent before its Hello. */
 const HELLO_MS_MAX = 5000;
 /** TCP looks after half-open connections; liveness of peers is the business of leases. */
 const KEEP_ALIVE_MS = 10_000;
 
 /** What the owner of the peers does with their frames. */
-export interface PeerHandler {
+interface PeerHandler {
   connected(peer: PeerId): void;
   frame(peer: PeerId, frame: FrameBody): void;
   disconnected(peer: PeerId): void;
 }
 
-export interface PeersOptions {
+interface PeersOptions {
   readonly handler: PeerHandler;
   readonly logger: Logger;
   readonly token: string;
@@ -44,6 +44,16 @@ const roleNames: ReadonlyMap<Role, string> = new Map<Role, string>([
 
 const nameOf = (role: Role): string => roleNames.get(role) ?? "unknown";
 
+/** Decoded bytes are views of the socket's 64 KiB chunk: what is kept for long is copied out of it. */
+function keepNoViews(frame: FrameBody): void {
+  if (frame.case === "hello") {
+    frame.value.processId = Uint8Array.from(frame.value.processId);
+    frame.value.generation = Uint8Array.from(frame.value.generation);
+  } else if (frame.case === "register") {
+    frame.value.secret = Uint8Array.from(frame.value.secret);
+  }
+}
+
 /** False also for a wrong length; takes the same time for every wrong token of the right length. */
 function isSameToken(given: string, expected: string): boolean {
   const [left, right] = [Buffer.from(given), Buffer.from(expected)];
@@ -65,6 +75,7 @@ export class Peers {
     this.#options = options;
   }
 
+  /** Takes a connection that is paused. */
   accept(raw: Socket): void {
     const id = (this.#lastId += 1);
     raw.setKeepAlive(true, KEEP_ALIVE_MS);
@@ -79,7 +90,7 @@ export class Peers {
     }, HELLO_MS_MAX);
     const peer: Peer = { id, socket, helloTimer, role: Role.UNSPECIFIED, name: "" };
     this.#peers.set(id, peer);
-    if (this.#held) socket.holdReading(true);
+    socket.holdReading(this.#held);
     if (this.#peers.size > this.#options.peersMax) {
       const message = `${this.#options.peersMax} peers are connected: no room for more`;
       socket.fail({ code: "busy", message, retryAfterMs: 1000 });
@@ -131,6 +142,7 @@ export class Peers {
     if (frame.case === "ping") {
       peer.socket.send(encodeFrame({ case: "pong", value: { nonce: frame.value.nonce } }));
     } else if (frame.case !== "pong") {
+      keepNoViews(frame);
       handler.frame(peer.id, frame);
     }
   }

@@ -116,12 +116,8 @@ function serve(
       options.onExit({ code, message });
     },
   });
-  const accept = (socket: Socket): void => {
-    peers.accept(socket);
-    socket.resume();
-  };
-  for (const socket of early) accept(socket);
-  server.on("connection", accept);
+  for (const socket of early) peers.accept(socket);
+  server.on("connection", (socket) => peers.accept(socket));
   const address = listeningAddress(server);
   const { term, revision, holdLeftMs, servers, shards } = machine.stats();
   const fields = {

@@ -1,12 +1,16 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Clock, Logger } from "@belay/model";
 import type { Batch, Coordinator, CoordinatorEvent, Effect, Store } from "@belay/ownership";
-import { encodeFrame, type FrameBodyInit } from "@belay/protocol";
+import { BadFrame, encodeFrame, type FrameBodyInit } from "@belay/protocol";
 import type { CoordinatorMetrics } from "./metrics.ts";
 import type { Peers } from "./peers.ts";
 
 /** Events waiting for a commit beyond which peers are not read, and below which they are again. */
 const WAITING_EVENTS_HIGH = 50_000;
 const WAITING_EVENTS_LOW = 10_000;
+/** Commits, and time for each, that a stopping coordinator still waits for. */
+const STOP_COMMITS_MAX = 10;
+const STOP_COMMIT_MS_MAX = 5000;
 /** setTimeout's range; a longer wait is cut and asked again. */
 const TIMER_MS_MAX = 60_000;
 
@@ -43,11 +47,16 @@ export class WriterLoop {
     this.#turnDue ??= setImmediate(() => this.#turn());
   }
 
-  /** Carries out what is due and waits for the commit in flight; then handles nothing more. */
+  /**
+   * Carries out what is due and waits for its commits, so that what has ended is stored as ended;
+   * then handles nothing more.
+   */
   async stop(): Promise<void> {
-    if (!this.#stopped) this.#turn();
-    await this.#commit;
-    if (!this.#stopped) this.#turn();
+    for (let commits = 0; commits < STOP_COMMITS_MAX && !this.#stopped; commits += 1) {
+      this.#turn();
+      if (this.#commit === undefined) break;
+      await Promise.race([this.#commit, delay(STOP_COMMIT_MS_MAX, undefined, { ref: false })]);
+    }
     this.#halt();
   }
 
@@ -75,7 +84,7 @@ export class WriterLoop {
     switch (effect.type) {
       case "send":
         metrics.sent(effect.frame);
-        peers.send(effect.peer, encodeFrame(effect.frame));
+        peers.send(effect.peer, this.#encode(effect.frame));
         break;
       case "broadcast":
         this.#broadcast(effect.peers, effect.frame);
@@ -95,6 +104,19 @@ export class WriterLoop {
     }
   }
 
+  /** An answer too long for a frame becomes a problem for who asked, not the end of everybody. */
+  #encode(frame: FrameBodyInit): Buffer {
+    try {
+      return encodeFrame(frame);
+    } catch (error) {
+      if (!(error instanceof BadFrame)) throw error;
+      this.#options.logger.error({ frame: frame.case }, error.message);
+      const requestId = "requestId" in frame.value ? (frame.value.requestId ?? 0) : 0;
+      const value = { code: "internal", message: error.message, requestId };
+      return encodeFrame({ case: "problem", value });
+    }
+  }
+
   /** One buffer, the same bytes to all. */
   #broadcast(to: readonly number[], frame: FrameBodyInit): void {
     if (to.length === 0) return;
@@ -106,6 +128,7 @@ export class WriterLoop {
   async #write(batch: Batch): Promise<void> {
     const startedMs = performance.now();
     const outcome = await this.#options.store.commit(batch);
+    this.#commit = undefined;
     this.#options.metrics.commitTook(performance.now() - startedMs, outcome.outcome);
     if (outcome.outcome !== "committed") {
       this.#options.logger.error({ ...outcome }, "commit");

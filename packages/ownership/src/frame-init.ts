@@ -1,7 +1,9 @@
 import type { FrameBody, FrameBodyInit, FrameCase } from "@belay/protocol";
 
+type Values = { readonly [Case in FrameCase]: Extract<FrameBody, { case: Case }>["value"] };
+
 /** A received frame of that name. */
-export type FrameOf<Case extends FrameCase> = Extract<FrameBody, { case: Case }>["value"];
+export type FrameOf<Case extends FrameCase> = Values[Case];
 
 /** What a sent frame of that name is made of. */
 export type InitOf<Case extends FrameCase> = Extract<FrameBodyInit, { case: Case }>["value"];

@@ -1,4 +1,4 @@
-import type { After, Placement, ServerState } from "@belay/protocol";
+import { After, Placement, ServerState } from "@belay/protocol";
 
 /** The layout of rows that this version reads and writes. A store with a higher one is refused. */
 export const STORE_SCHEMA_VERSION = 1;
@@ -137,4 +137,17 @@ export interface Store {
 export function takeOverRevision(revision: bigint, unixSeconds: number): bigint {
   const byTime = BigInt(Math.floor(unixSeconds)) << 20n;
   return byTime > revision ? byTime : revision + 1n;
+}
+
+/** Values of enums as stores keep them: a number that this version does not know is an error. */
+export const storedEnum = {
+  placement: (value: number): Placement => known(Placement, value),
+  serverState: (value: number): ServerState => known(ServerState, value),
+  after: (value: number): After => known(After, value),
+};
+
+function known<Value>(values: Readonly<Record<string, Value>>, value: number): Value {
+  const found = Object.values(values).find((candidate) => candidate === value);
+  if (found === undefined) throw new RangeError(`the store holds ${value}, which is not known`);
+  return found;
 }

@@ -1,7 +1,13 @@
 import { connect, type Socket } from "node:net";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Clock, Logger, Random } from "@belay/model";
-import { encodeFrame, type FrameBody, type FrameBodyInit, FrameDecoder } from "./frame.ts";
+import {
+  BadFrame,
+  encodeFrame,
+  type FrameBody,
+  type FrameBodyInit,
+  FrameDecoder,
+} from "./frame.ts";
 import type { Answer, AskSchema, ServiceSpecSchema } from "./gen/belay/v1/admin_pb.ts";
 import type { Problem, Role, Welcome } from "./gen/belay/v1/frame_pb.ts";
 import { PendingRequests, RequestFailed } from "./request.ts";
@@ -188,8 +194,9 @@ export class CoordinatorConnection {
       this.#heardMs = clock.now();
       try {
         decoder.push(chunk);
-      } catch (cause) {
-        this.#drop(socket, { code: "bad-frame", message: String(cause) });
+      } catch (error) {
+        if (!(error instanceof BadFrame)) throw error;
+        this.#drop(socket, { code: "bad-frame", message: error.message });
       }
     });
     socket.on("error", (cause) => this.#drop(socket, { code: "lost", message: cause.message }));

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { encodeFrame, type FrameBody, FrameDecoder } from "./frame.ts";
+import { BadFrame, encodeFrame, type FrameBody, FrameDecoder } from "./frame.ts";
 
 /** How long a closing socket may take to send what is queued. */
 const CLOSE_MS_MAX = 1000;
@@ -110,8 +110,9 @@ export class PeerSocket {
     if (this.#ended) return;
     try {
       this.#decoder.push(chunk);
-    } catch (cause) {
-      const error = cause instanceof Error ? cause : new Error(String(cause));
+    } catch (error) {
+      // What a handler throws is a fault of ours, not of the peer.
+      if (!(error instanceof BadFrame)) throw error;
       this.#sendProblem({ code: "bad-frame", message: error.message });
       this.#close("bad-frame", error);
     }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import test, { type TestContext } from "node:test";
 import type { ServerSession } from "@belay/ownership";
-import { GuardedAnswer, withoutOwnHeaders } from "./answer.ts";
+import { AnswerGuard, type GuardedAnswer, withoutOwnHeaders } from "./answer.ts";
 import { Visit } from "./visit.ts";
 
 interface Answered {
@@ -21,19 +21,21 @@ async function ask(
     guard: { answer: GuardedAnswer; owned: { now: boolean } },
   ) => void,
 ): Promise<Answered> {
+  const guard = new AnswerGuard();
   const owned = { now: true };
   const session = { mayAnswer: () => owned.now } satisfies Partial<ServerSession>;
   const server = createServer((incoming, reply) => {
     const visit = new Visit({
       id: 1,
       key: "a",
+      incarnation: 1n,
       visitor: { admitted: () => {}, refused: () => {}, lost: () => {} },
       session,
       onEnd: () => {},
     });
     visit.stage = "inside";
     visit.epoch = 7n;
-    handle(reply, { answer: new GuardedAnswer(incoming, reply, visit), owned });
+    handle(reply, { answer: guard.watch(incoming, reply, visit), owned });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -41,6 +43,8 @@ async function ask(
   const address = server.address();
   assert.ok(address !== null && typeof address === "object");
   const outgoing = request({ port: address.port, host: "127.0.0.1", agent: false });
+  // After the answer has begun, a reset shows on the answer too: that one is judged.
+  outgoing.on("error", () => {});
   outgoing.end();
   const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
   let body = "";

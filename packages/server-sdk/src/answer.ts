@@ -100,10 +100,6 @@ export class GuardedAnswer {
     if (typeof original !== "function") return;
     const call = (args: unknown[]): unknown => Reflect.apply(original, reply, args);
     if (this.#open) this.#wrapped.push(name);
-    Object.defineProperty(reply, name, {
-      configurable: true,
-      writable: true,
-      value: (...args: unknown[]) => guard(call, args),
-    });
+    Reflect.set(reply, name, (...args: unknown[]) => guard(call, args));
   }
 }

@@ -24,7 +24,10 @@ export interface BelayOptions {
   readonly logger: Logger;
 }
 
-type Refused = Extract<GateChange, { type: "refused" }>;
+interface Refused {
+  readonly code: string;
+  readonly message: string;
+}
 
 /** This process as a server of one service. Made by `connect`. */
 export class Belay {
@@ -134,7 +137,7 @@ export class Belay {
 
   /** On the first of `signals`: drains, then calls `then`. A second signal ends the process. */
   drainOnSignal(
-    then: () => void | Promise<void>,
+    then: () => unknown,
     signals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"],
   ): void {
     const onSignal = (): void => {
@@ -161,7 +164,8 @@ export class Belay {
     this.#gate.cut();
     await this.#hooks.allReleased();
     this.#gate.leave();
-    await within(this.#ended.promise, LEAVE_MS_MAX);
+    // Without the coordinator nobody confirms it: then the lease ends it.
+    if (this.#gate.connected) await within(this.#ended.promise, LEAVE_MS_MAX);
     this.#gate.close();
   }
 
@@ -183,6 +187,9 @@ export class Belay {
         break;
       case "ended":
         this.#ended.resolve();
+        break;
+      case "waiting":
+        logger.warn({ code: change.code }, `not registered yet: ${change.message}`);
         break;
       case "refused":
         logger.error({ code: change.code }, `registration refused: ${change.message}`);

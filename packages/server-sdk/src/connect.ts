@@ -59,7 +59,7 @@ export async function connect(options: ConnectOptions): Promise<Belay> {
   const refused = await belay.registered();
   if (refused === undefined) return belay;
   await belay.close();
-  const code = isErrorCode(refused.code) ? refused.code : "internal";
+  const code = isErrorCode(refused.code) ? refused.code : "bad-request";
   throw new BelayError(code, refused.message, { details: { service: options.service } });
 }
 

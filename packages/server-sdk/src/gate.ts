@@ -11,14 +11,14 @@ import {
   CoordinatorConnection,
   type CoordinatorAddress,
   type DisconnectReason,
-  type FrameBodyInit,
   Role,
 } from "@belay/protocol";
 import type { RequestIdentity } from "./identity.ts";
+import { Outgoing } from "./outgoing.ts";
 import type { ShardHooks } from "./shard-hooks.ts";
 import { Visit, type Visitor } from "./visit.ts";
+import { WakeTimer } from "./wake-timer.ts";
 
-const TIMER_MS_MAX = 60_000;
 const LOAD_MS = 1000;
 /** Refusals of a connection that no later try can turn. */
 const FATAL_REFUSALS = new Set(["unauthorized", "unknown-version"]);
@@ -41,12 +41,7 @@ export type GateChange =
   | { readonly type: "expired"; readonly incarnation: bigint; readonly reason: string }
   | { readonly type: "draining"; readonly remaining: number }
   | { readonly type: "drained" | "ended" }
-  | { readonly type: "refused"; readonly code: string; readonly message: string };
-
-interface ShardEpochInit {
-  readonly key: string;
-  readonly epoch: bigint;
-}
+  | { readonly type: "waiting" | "refused"; readonly code: string; readonly message: string };
 
 type Effect<T extends ServerSessionEffect["type"]> = Extract<ServerSessionEffect, { type: T }>;
 
@@ -59,12 +54,13 @@ export class Gate {
   readonly #options: GateOptions;
   readonly #connection: CoordinatorConnection;
   readonly #visits = new Map<number, Visit>();
+  readonly #outgoing: Outgoing;
+  readonly #wakeTimer: WakeTimer;
   readonly #loadTimer: NodeJS.Timeout;
   #lastId = 0;
   #admitted = 0;
   #pumping = false;
-  #wakeTimer: NodeJS.Timeout | undefined;
-  #wakeAtMs = Number.POSITIVE_INFINITY;
+  #away = false;
   #shut = false;
   #closed = false;
 
@@ -86,13 +82,18 @@ export class Gate {
       clock,
       random,
       logger,
-      onConnected: () => this.#handle({ type: "connected" }),
+      onConnected: () => {
+        this.#away = false;
+        this.#handle({ type: "connected" });
+      },
       onFrame: (frame) => {
         this.#handle({ type: "frame", frame });
         if (frame.case === "revoke") this.#leave(frame.value.shards);
       },
       onDisconnected: (reason) => this.#disconnected(reason),
     });
+    this.#outgoing = new Outgoing((frame) => this.#connection.send(frame), options.hooks);
+    this.#wakeTimer = new WakeTimer(clock, () => this.#handle({ type: "tick" }));
     this.#loadTimer = setInterval(() => this.#tellLoad(), LOAD_MS);
     this.#loadTimer.unref();
   }
@@ -100,6 +101,10 @@ export class Gate {
   /** Requests and sockets not yet ended. */
   get visits(): number {
     return this.#visits.size;
+  }
+
+  get connected(): boolean {
+    return this.#connection.connected;
   }
 
   /** G1: one of `admitted` and `refused` follows, at once unless the coordinator must be asked. */
@@ -111,15 +116,14 @@ export class Gate {
     const { session } = this;
     this.#lastId = this.#lastId >= Number.MAX_SAFE_INTEGER ? 1 : this.#lastId + 1;
     const id = this.#lastId;
-    const key = identity?.key;
+    const { key, incarnation } = identity ?? {};
     const onEnd = (ended: Visit): void => this.#ended(ended);
-    const visit = new Visit({ id, key, visitor, session, onEnd });
+    const visit = new Visit({ id, key, incarnation, visitor, session, onEnd });
     this.#visits.set(id, visit);
     if (this.#shut) {
-      this.#refuse(visit, this.#refusal("moved", 0n));
+      this.#refuse(visit, this.#refusal("moved", visit));
       return visit;
     }
-    const incarnation = identity?.incarnation;
     const epoch = identity?.epoch ?? 0n;
     this.#decide(visit, session.admit({ id, kind, incarnation, key, epoch }));
     this.#pump();
@@ -146,7 +150,7 @@ export class Gate {
   close(): void {
     this.#shut = true;
     this.#closed = true;
-    clearTimeout(this.#wakeTimer);
+    this.#wakeTimer.stop();
     clearInterval(this.#loadTimer);
     for (const visit of this.#visits.values()) this.#lose(visit);
     this.#connection.close();
@@ -159,7 +163,7 @@ export class Gate {
   }
 
   /** Tells what runs for these shards that they are about to move. */
-  #leave(shards: readonly ShardEpochInit[]): void {
+  #leave(shards: readonly { key: string; epoch: bigint }[]): void {
     const epochs = new Map(shards.map(({ key, epoch }) => [key, epoch]));
     for (const visit of this.#visits.values()) {
       if (visit.stage !== "inside" || visit.key === undefined) continue;
@@ -169,7 +173,11 @@ export class Gate {
 
   #disconnected(reason: DisconnectReason): void {
     const { code, message, problemCode } = reason;
-    this.#options.logger.warn({ code, problemCode }, `coordinator away: ${message}`);
+    const { logger } = this.#options;
+    // Each try to come back fails with the same words: said once.
+    const level = this.#away ? "debug" : "warn";
+    this.#away = true;
+    logger[level]({ code, problemCode }, `coordinator away: ${message}`);
     this.#handle({ type: "disconnected" });
     if (problemCode !== undefined && FATAL_REFUSALS.has(problemCode)) {
       this.#options.onChange({ type: "refused", code: problemCode, message });
@@ -188,14 +196,14 @@ export class Gate {
     } finally {
       this.#pumping = false;
     }
-    this.#wakeLater();
+    this.#wakeTimer.wakeAt(this.session.wakeAt());
   }
 
   #carryOut(effect: ServerSessionEffect): void {
     const { hooks } = this.#options;
     switch (effect.type) {
       case "send":
-        this.#send(effect.frame);
+        this.#outgoing.send(effect.frame);
         break;
       case "decided":
         this.#decided(effect);
@@ -220,30 +228,11 @@ export class Gate {
       case "draining":
       case "drained":
       case "ended":
+      case "waiting":
       case "refused":
         this.#options.onChange(effect);
         break;
     }
-  }
-
-  /** A release is irrevocable once sent (M3), so it waits for the application's hook. */
-  #send(frame: FrameBodyInit): void {
-    if (frame.case !== "release") {
-      this.#connection.send(frame);
-      return;
-    }
-    const { incarnation = 0n, shards = [] } = frame.value;
-    const ready: ShardEpochInit[] = [];
-    for (const { key = "", epoch = 0n } of shards) {
-      const pending = this.#options.hooks.pendingRelease(key, epoch);
-      if (pending === undefined) ready.push({ key, epoch });
-      else void pending.then(() => this.#sendRelease(incarnation, [{ key, epoch }]));
-    }
-    if (ready.length > 0) this.#sendRelease(incarnation, ready);
-  }
-
-  #sendRelease(incarnation: bigint, shards: ShardEpochInit[]): void {
-    this.#connection.send({ case: "release", value: { incarnation, shards } });
   }
 
   #decided({ id, decision }: Effect<"decided">): void {
@@ -271,11 +260,11 @@ export class Gate {
   #acquired(visit: Visit, succeeded: boolean): void {
     if (visit.stage !== "waiting") return;
     if (!succeeded) {
-      this.#refuse(visit, this.#refusal("not-ready", 0n));
+      this.#refuse(visit, this.#refusal("not-ready", visit));
     } else if (this.session.mayAnswer(visit.id)) {
       this.#admit(visit);
     } else {
-      this.#refuse(visit, this.#refusal("moved", visit.epoch));
+      this.#refuse(visit, this.#refusal("moved", visit));
     }
     this.#pump();
   }
@@ -296,17 +285,18 @@ export class Gate {
   #lose(visit: Visit | undefined): void {
     if (visit === undefined) return;
     if (visit.stage === "waiting") {
-      this.#refuse(visit, this.#refusal("moved", visit.epoch));
+      this.#refuse(visit, this.#refusal("moved", visit));
     } else {
       visit.end();
       visit.visitor.lost();
     }
   }
 
-  #refusal(reason: Refusal["reason"], epoch: bigint): Refusal {
-    const { incarnation } = this.session;
-    const asOf = epoch > incarnation ? epoch : incarnation;
-    return { type: "refuse", incarnation, asOf, reason };
+  /** `moved`: as of the epoch that is being left, so that the edge asks for a later one (R1). */
+  #refusal(reason: "moved" | "not-ready", { incarnation, epoch }: Visit): Refusal {
+    const own = this.session.incarnation;
+    const asOf = reason === "moved" && epoch > own ? epoch : own;
+    return { type: "refuse", incarnation: incarnation ?? own, asOf, reason };
   }
 
   #ended(visit: Visit): void {
@@ -318,18 +308,5 @@ export class Gate {
   #tellLoad(): void {
     this.session.setLoad((this.#admitted * 1000) / LOAD_MS);
     this.#admitted = 0;
-  }
-
-  #wakeLater(): void {
-    const wakeAtMs = this.session.wakeAt();
-    // An earlier timer than needed is harmless; re-arming at every request is not.
-    if (wakeAtMs >= this.#wakeAtMs) return;
-    clearTimeout(this.#wakeTimer);
-    this.#wakeAtMs = wakeAtMs;
-    const waitMs = Math.min(Math.max(wakeAtMs - this.#options.clock.now(), 0), TIMER_MS_MAX);
-    this.#wakeTimer = setTimeout(() => {
-      this.#wakeAtMs = Number.POSITIVE_INFINITY;
-      this.#handle({ type: "tick" });
-    }, Math.ceil(waitMs));
   }
 }

@@ -1,18 +1,21 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "@belay/model";
-import { GuardedAnswer } from "./answer.ts";
+import { AnswerGuard, type GuardedAnswer } from "./answer.ts";
 import type { Gate } from "./gate.ts";
 import type { Reply, Request } from "./http-types.ts";
 import { parseIdentity } from "./identity.ts";
 import { refuse } from "./refusal.ts";
 import { RequestContext } from "./request-context.ts";
 
-/** A handler of requests that were admitted: this server owns `context.key` at `context.epoch`. */
+/**
+ * A handler of requests that were admitted: this server owns `context.key` at `context.epoch`. A
+ * promise is waited for, to log its failure and answer 500.
+ */
 export type RequestHandler<Req = IncomingMessage, Res = ServerResponse> = (
   request: Req,
   reply: Res,
   context: RequestContext,
-) => void | Promise<void>;
+) => unknown;
 
 export interface HttpHandlerOptions<Req, Res> {
   readonly gate: Gate;
@@ -29,11 +32,12 @@ export function createHttpHandler<Req extends Request, Res extends Reply>(
   options: HttpHandlerOptions<Req, Res>,
 ): (request: Req, reply: Res) => void {
   const { gate } = options;
+  const guard = new AnswerGuard();
   return (request, reply) => {
     let inside: { answer: GuardedAnswer; context: RequestContext } | undefined;
     const visit = gate.enter("request", parseIdentity(request.headers), {
       admitted: (admitted) => {
-        const answer = new GuardedAnswer(request, reply, admitted);
+        const answer = guard.watch(request, reply, admitted);
         const context = new RequestContext(admitted.key, admitted.epoch);
         inside = { answer, context };
         options.contexts.set(request, context);

@@ -16,10 +16,10 @@ const refusalText: Readonly<Record<RefusalReason, string>> = {
 };
 
 /** The value of `x-belay-refused` (G4). */
-export const formatRefusal = ({ reason, incarnation, asOf }: Refusal): string =>
+const formatRefusal = ({ reason, incarnation, asOf }: Refusal): string =>
   `${incarnation}; as-of=${asOf}; reason=${reason}`;
 
-export const isGrpc = (headers: IncomingHttpHeaders): boolean =>
+const isGrpc = (headers: IncomingHttpHeaders): boolean =>
   headers["content-type"]?.startsWith("application/grpc") === true;
 
 /**

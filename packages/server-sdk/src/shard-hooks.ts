@@ -3,12 +3,10 @@ import type { Logger } from "@belay/model";
 /** Why a key's state is let go: handed over in order, or the lease is over and it is lost. */
 export type ReleaseReason = "moved" | "lost";
 
-export type AcquireHook = (key: string, epoch: bigint) => void | Promise<void>;
-export type ReleaseHook = (
-  key: string,
-  epoch: bigint,
-  reason: ReleaseReason,
-) => void | Promise<void>;
+/** A promise is waited for. */
+export type AcquireHook = (key: string, epoch: bigint) => unknown;
+/** A promise is waited for, at most `releaseMs`. */
+export type ReleaseHook = (key: string, epoch: bigint, reason: ReleaseReason) => unknown;
 
 interface Shard {
   readonly epoch: bigint;

@@ -16,6 +16,8 @@ export interface Visitor {
 export class Visit {
   readonly id: number;
   readonly key: string | undefined;
+  /** The life of this server that the request means. */
+  readonly incarnation: bigint | undefined;
   readonly visitor: Visitor;
   /** 0n: keyless. */
   epoch = 0n;
@@ -26,12 +28,14 @@ export class Visit {
   constructor(options: {
     id: number;
     key: string | undefined;
+    incarnation: bigint | undefined;
     visitor: Visitor;
     session: Pick<ServerSession, "mayAnswer">;
     onEnd: (visit: Visit) => void;
   }) {
     this.id = options.id;
     this.key = options.key;
+    this.incarnation = options.incarnation;
     this.visitor = options.visitor;
     this.#session = options.session;
     this.#onEnd = options.onEnd;

@@ -14,7 +14,7 @@ export const CLOSE_MOVED = 4421;
 const CLOSE_MS_MAX = 1000;
 
 /** Handles one message; while its promise is pending, the message is in hand (W2). */
-export type MessageHandler = (data: RawData, isBinary: boolean) => void | Promise<void>;
+export type MessageHandler = (data: RawData, isBinary: boolean) => unknown;
 
 /**
  * Gets each admitted socket. The handler it returns, if any, gets the socket's messages; a plain

@@ -132,10 +132,11 @@ export class BelayUnderTest {
     });
     this.edges.push({ child, port, adminPort });
     if (options.wait !== false) {
-      await until("the edge is ready", async () => {
-        if (!child.running) throw new Error(`the edge ended:\n${child.output.slice(-4_000)}`);
+      await until("the edge is ready or ended", async () => {
+        if (!child.running) return true;
         return (await fetch(`http://127.0.0.1:${adminPort}/ready`)).status === 200;
       });
+      if (!child.running) throw new Error(`the edge ended:\n${child.output.slice(-4_000)}`);
     }
     return port;
   }

@@ -10,3 +10,8 @@ export { translateEdge } from "./translate/edge.ts";
 export { toListener } from "./translate/listener.ts";
 export { waitingRoomEndpoint } from "./translate/waiting-room.ts";
 export type { EdgeAddress, EdgeOptions, ModuleLocation, ServiceConfig } from "./translate/input.ts";
+export { AdsServer, type AdsServerCounters, type AdsServerOptions } from "./server/ads-server.ts";
+export { edgeListeners } from "./server/edge-listeners.ts";
+export type { PerProxy } from "./server/pool.ts";
+export type { ProxyStatus } from "./server/proxy-stream.ts";
+export type { ProxyNode } from "./server/wire-request.ts";

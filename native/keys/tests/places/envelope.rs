@@ -2,7 +2,7 @@ use belay_keys::{Framing, Key, Progress, Reason};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::route;
+use crate::{Headers, route};
 
 fn varint(mut value: u64) -> Vec<u8> {
     let mut out = Vec::new();
@@ -250,6 +250,21 @@ fn a_grpc_prefix_is_skipped_and_bounds_the_message() {
     assert_eq!(
         Framing::of_content_type(b"application/protobuf"),
         Framing::Plain
+    );
+}
+
+#[test]
+fn a_compressed_body_is_refused_before_it_is_read() {
+    let of = |headers: &[(&str, &str)]| Framing::of(&Headers(headers));
+    let grpc = ("content-type", "application/grpc");
+    assert_eq!(of(&[]), Ok(Framing::Plain));
+    assert_eq!(
+        of(&[grpc, ("content-encoding", "Identity")]),
+        Ok(Framing::Grpc)
+    );
+    assert_eq!(
+        of(&[("content-encoding", "gzip")]),
+        Err(Reason::BadEnvelope)
     );
 }
 

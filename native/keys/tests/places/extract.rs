@@ -228,3 +228,43 @@ proptest! {
         }
     }
 }
+
+/// What `belay explain` is tested with too.
+#[test]
+fn vectors_shared_with_explain_are_kept() {
+    let text = include_str!("../../../../proto/testdata/places.json");
+    let cases: Vec<Value> = serde_json::from_str(text).expect("places.json");
+    for case in &cases {
+        let mut headers = vec![
+            (":path", case["path"].as_str().unwrap_or("/")),
+            (
+                ":authority",
+                case["authority"].as_str().unwrap_or("localhost"),
+            ),
+        ];
+        for header in case["headers"].as_array().into_iter().flatten() {
+            let text = |at: usize| header[at].as_str().expect("a string");
+            headers.push((text(0), text(1)));
+        }
+        let seen = |strip: Option<belay_keys::Strip>| {
+            let mut path = headers[0].1.as_bytes().to_vec();
+            if let Some(strip) = strip {
+                strip.write(headers[0].1.as_bytes(), &mut path);
+            }
+            String::from_utf8(path).expect("UTF-8")
+        };
+        let mut found = match route(&case["keys"]).extract(&Headers(&headers)) {
+            Extraction::Key { key, strip } => json!({ "key": key.as_str(), "path": seen(strip) }),
+            Extraction::Server { id, strip } => {
+                json!({ "server": id.as_str(), "path": seen(strip) })
+            }
+            Extraction::NeedBody => json!({ "needBody": true }),
+            Extraction::None => json!({ "none": true }),
+            Extraction::Error(reason) => json!({ "reason": reason.code() }),
+        };
+        if let (None, Some(members)) = (case["expect"].get("path"), found.as_object_mut()) {
+            members.remove("path");
+        }
+        assert_eq!(found, case["expect"], "{case}");
+    }
+}

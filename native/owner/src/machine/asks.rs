@@ -1,4 +1,5 @@
-//! Resolves: one in flight per shard, asked again when the answer was «not yet» or the connection was lost.
+//! Resolves: one in flight per shard, asked again when the answer was «not yet» or the connection
+//! was lost.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -106,23 +107,28 @@ impl Asks {
     /// Of this service, those that wait to be asked again.
     pub fn waiting_of(&self, service: u32) -> Vec<Shard> {
         let waits = |ask: &&Ask| ask.shard.service == service && ask.retry_at.is_some();
-        self.by_shard.values().filter(waits).map(|ask| ask.shard.clone()).collect()
+        self.by_shard
+            .values()
+            .filter(waits)
+            .map(|ask| ask.shard.clone())
+            .collect()
     }
 }
 
 impl Machine {
-    /// Asks unless an answer is awaited already. `above`: the answer must be at or above that revision.
-    pub(super) fn ask(&mut self, now: u64, shard: Shard, above: u64, refresh: bool) {
+    /// Asks unless an answer is awaited already. `above`: the answer must be at or above that
+    /// revision.
+    pub(super) fn ask(&mut self, now: u64, shard: &Shard, above: u64, refresh: bool) {
         if shard.key_text().is_none() {
-            self.release(&shard);
+            self.release(shard);
             return;
         }
-        if let Some(ask) = self.asks.by_shard.get_mut(&shard) {
+        if let Some(ask) = self.asks.by_shard.get_mut(shard) {
             ask.refresh &= refresh;
             let raised = above > ask.min_revision;
             ask.min_revision = ask.min_revision.max(above);
             if raised && ask.request_id.is_none() {
-                self.asks.schedule(&shard, now);
+                self.asks.schedule(shard, now);
             }
             return;
         }
@@ -140,25 +146,28 @@ impl Machine {
             moving: false,
         };
         self.asks.by_shard.insert(shard.clone(), ask);
-        if self.holds_moving(&shard) {
+        if self.holds_moving(shard) {
             // M2: ShardOwner or ShardFree will tell; asking is for the case that it got lost.
-            if let Some(ask) = self.asks.by_shard.get_mut(&shard) {
+            if let Some(ask) = self.asks.by_shard.get_mut(shard) {
                 ask.moving = true;
             }
-            self.asks.schedule(&shard, now + super::resolved::RETRY_MS_MAX);
+            self.asks
+                .schedule(shard, now + super::resolved::RETRY_MS_MAX);
         } else {
-            self.send_ask(now, &shard);
+            self.send_ask(now, shard);
         }
     }
 
     pub(super) fn send_ask(&mut self, now: u64, shard: &Shard) {
-        if !self.session.is_following() {
+        if !self.session.is_in_step() {
             return;
         }
         let request_id = self.next_request_id();
-        let (Some(service), Some(key), Some(ask)) =
-            (self.services.get(shard.service), shard.key_text(), self.asks.by_shard.get_mut(shard))
-        else {
+        let (Some(service), Some(key), Some(ask)) = (
+            self.services.get(shard.service),
+            shard.key_text(),
+            self.asks.by_shard.get_mut(shard),
+        ) else {
             return;
         };
         if ask.request_id.is_some() {
@@ -180,7 +189,7 @@ impl Machine {
     }
 
     pub(super) fn ask_again(&mut self, now: u64) {
-        if !self.session.is_following() {
+        if !self.session.is_in_step() {
             return;
         }
         for shard in self.asks.due(now) {
@@ -192,10 +201,15 @@ impl Machine {
     pub(super) fn ask_all(&mut self, now: u64) {
         let parked = self.shared.parking.lock().shards();
         for shard in parked {
-            self.ask(now, shard, 0, false);
+            self.ask(now, &shard, 0, false);
         }
-        let unsent: Vec<Shard> =
-            self.asks.by_shard.values().filter(|ask| ask.request_id.is_none()).map(|ask| ask.shard.clone()).collect();
+        let unsent: Vec<Shard> = self
+            .asks
+            .by_shard
+            .values()
+            .filter(|ask| ask.request_id.is_none())
+            .map(|ask| ask.shard.clone())
+            .collect();
         for shard in unsent {
             self.send_ask(now, &shard);
         }

@@ -7,7 +7,7 @@ use belay_proto::v1::frame::Body;
 use belay_proto::v1::{FeedLease, ProxyLoad, RenewFeedLease};
 
 use crate::answer::Refusal;
-use crate::service::ServiceState;
+use crate::service_state::ServiceState;
 use crate::waker::StreamEvent;
 
 use super::{Effect, Machine};
@@ -22,7 +22,8 @@ pub(super) struct Leases {
     last_nonce: u32,
     sent: VecDeque<(u32, u64)>,
     sent_at: u64,
-    /// An answer that waits for its revision to be applied: (time before its renewal was sent, revision).
+    /// An answer that waits for its revision to be applied: (time before its renewal was sent,
+    /// revision).
     early: Option<(u64, u64)>,
     /// Time before the newest renewal was sent whose answer counts.
     granted: Option<u64>,
@@ -35,7 +36,9 @@ pub(super) struct Leases {
 impl Leases {
     /// P1: every min(F/3, 5 s).
     fn interval_ms(&self) -> u64 {
-        self.feed_lease_ms_min.map_or(INTERVAL_MS_MAX, |f| (f / 3).clamp(INTERVAL_MS_MIN, INTERVAL_MS_MAX))
+        self.feed_lease_ms_min.map_or(INTERVAL_MS_MAX, |f| {
+            (f / 3).clamp(INTERVAL_MS_MIN, INTERVAL_MS_MAX)
+        })
     }
 
     pub fn next_renewal(&self) -> u64 {
@@ -73,7 +76,11 @@ impl Machine {
             open_streams: u32::try_from(self.shared.streams.len()).unwrap_or(u32::MAX),
         };
         let dropped = self.moves.dropped(self.session.applied);
-        self.send(Body::RenewFeedLease(RenewFeedLease { nonce, dropped, load: Some(load) }));
+        self.send(Body::RenewFeedLease(RenewFeedLease {
+            nonce,
+            dropped,
+            load: Some(load),
+        }));
     }
 
     pub(super) fn feed_lease(&mut self, now: u64, lease: FeedLease) {
@@ -99,8 +106,8 @@ impl Machine {
         }
         self.leases.early = None;
         self.leases.granted = self.leases.granted.max(Some(sent_at));
-        for service in self.services.all() {
-            self.extend_lease(&service);
+        for service in self.services.all().iter() {
+            self.extend_lease(service);
         }
         if self.shared.is_synced() {
             self.set_ready();
@@ -113,7 +120,8 @@ impl Machine {
             && service.is_defined()
         {
             let facts = service.facts();
-            service.set_lease_until((granted + facts.feed_lease_ms).saturating_sub(facts.margin_ms));
+            service
+                .set_lease_until((granted + facts.feed_lease_ms).saturating_sub(facts.margin_ms));
         }
     }
 
@@ -127,16 +135,20 @@ impl Machine {
     /// A generation change voids what the old store's coordinator granted.
     pub(super) fn void_leases(&mut self) {
         self.leases.granted = None;
-        for service in self.services.all() {
+        for service in self.services.all().iter() {
             service.set_lease_until(0);
         }
     }
 
     /// P1: when the lease of an unguarded service ends, every stream to it is reset by then.
     pub(super) fn end_leases(&mut self, now: u64) {
-        for service in self.services.all() {
+        for service in self.services.all().iter() {
             let until = service.lease_until();
-            if service.is_guarded() || until == 0 || now < until || self.leases.ended.get(&service.id) == Some(&until) {
+            if service.is_guarded()
+                || until == 0
+                || now < until
+                || self.leases.ended.get(&service.id) == Some(&until)
+            {
                 continue;
             }
             self.leases.ended.insert(service.id, until);
@@ -151,15 +163,21 @@ impl Machine {
 
     pub(super) fn next_lease_end(&self) -> Option<u64> {
         let services = self.services.all();
-        let ends = services.iter().filter(|service| !service.is_guarded()).filter_map(|service| {
-            let until = service.lease_until();
-            (until > 0 && self.leases.ended.get(&service.id) != Some(&until)).then_some(until)
-        });
+        let ends = services
+            .iter()
+            .filter(|service| !service.is_guarded())
+            .filter_map(|service| {
+                let until = service.lease_until();
+                (until > 0 && self.leases.ended.get(&service.id) != Some(&until)).then_some(until)
+            });
         ends.min()
     }
 
     pub(super) fn note_revision(&mut self, revision: u64) {
         self.session.seen = self.session.seen.max(revision);
-        self.shared.counters.revision.store(self.session.applied, Ordering::Relaxed);
+        self.shared
+            .counters
+            .revision
+            .store(self.session.applied, Ordering::Relaxed);
     }
 }

@@ -1,5 +1,6 @@
-//! The proxy's state machine: frames, commands and time in, effects out. No I/O, no clock, no threads of its own;
-//! one thread at a time drives it. What it changes in the maps, workers see at once.
+//! The proxy's state machine: frames, commands and time in, effects out. No I/O, no clock, no
+//! threads of its own; one thread at a time drives it. What it changes in the maps, workers see at
+//! once.
 
 mod asks;
 mod claims;
@@ -7,6 +8,7 @@ mod feed;
 mod keeping;
 mod lease;
 mod moves;
+mod quiet;
 mod resolved;
 mod session;
 #[cfg(test)]
@@ -19,6 +21,7 @@ use belay_proto::v1::{Goodbye, Hosts, Pong};
 
 use crate::answer::Refusal;
 use crate::config::ProxyConfig;
+use crate::entry::Entry;
 use crate::services::Services;
 use crate::shard::Shard;
 use crate::shared::Shared;
@@ -32,7 +35,8 @@ use lease::Leases;
 use moves::Moves;
 use session::Session;
 
-/// After so long without a connection, new keys are refused at once instead of parked; long enough for a restart.
+/// After so long without a connection, new keys are refused at once instead of parked; long enough
+/// for a restart.
 const SILENT_MS: u64 = 5_000;
 /// Longest time between two ticks.
 const TICK_MS_MAX: u64 = 1_000;
@@ -113,17 +117,20 @@ impl Machine {
                 Ok(())
             }
             Body::Pong(_) => Ok(()),
-            _ if !self.session.is_following() => {
-                Err(Broken("the coordinator's first frame was not Welcome".to_owned()))
-            }
+            _ if !self.session.is_following() => Err(Broken(
+                "the coordinator's first frame was not Welcome".to_owned(),
+            )),
             Body::FeedBatch(batch) => self.feed_batch(now, batch),
             Body::FeedLease(lease) => {
                 self.feed_lease(now, lease);
                 Ok(())
             }
-            Body::Resolved(resolved) => self.resolved(now, resolved),
-            Body::Minted(minted) => self.minted(now, minted),
-            other => Err(Broken(format!("a frame that no proxy gets: {}", name_of(&other)))),
+            Body::Resolved(resolved) => self.resolved(now, &resolved),
+            Body::Minted(minted) => self.minted(now, &minted),
+            other => Err(Broken(format!(
+                "a frame that no proxy gets: {}",
+                name_of(&other)
+            ))),
         }
     }
 
@@ -131,23 +138,37 @@ impl Machine {
     pub fn on_taken(&mut self, now: u64, taken: Taken) {
         for command in taken.commands {
             match command {
-                Command::Ask(shard) => self.ask(now, shard, 0, false),
-                Command::AskAbove(shard, revision) => self.ask(now, shard, revision, false),
-                Command::Refresh(shard) => self.ask(now, shard, 0, true),
-                Command::Mint { shard, incarnation, stream, deadline } => {
-                    self.claim(now, claims::Claim { shard, incarnation, stream, deadline });
+                Command::Ask(shard) => self.ask(now, &shard, 0, false),
+                Command::AskAbove(shard, revision) => self.ask(now, &shard, revision, false),
+                Command::Refresh(shard) => self.ask(now, &shard, 0, true),
+                Command::Mint {
+                    shard,
+                    incarnation,
+                    stream,
+                    deadline,
+                } => {
+                    self.claim(
+                        now,
+                        claims::Claim {
+                            shard,
+                            incarnation,
+                            stream,
+                            deadline,
+                        },
+                    );
                 }
                 Command::Hosts(service) => self.report_hosts(service),
             }
         }
         if taken.check_quiet {
-            self.check_quiet(now);
+            self.check_quiet_soon(now);
         }
     }
 
     /// Everything that is due.
     pub fn on_tick(&mut self, now: u64) {
-        self.shared.set_silent(self.session.away_ms(now) > SILENT_MS);
+        self.shared
+            .set_silent(self.session.away_ms(now) > SILENT_MS);
         self.expire_parked(now);
         self.ask_again(now);
         self.expire_claims(now);
@@ -155,7 +176,9 @@ impl Machine {
         self.moves_due(now);
         self.renew_if_due(now);
         self.keep(now);
-        if self.config.max_wait_ms > 0 && now.saturating_sub(self.started_at) >= self.config.max_wait_ms {
+        if self.config.max_wait_ms > 0
+            && now.saturating_sub(self.started_at) >= self.config.max_wait_ms
+        {
             self.set_ready();
         }
     }
@@ -169,25 +192,72 @@ impl Machine {
                 at = at.min(deadline).min(now + TICK_PARKED_MS_MAX);
             }
         }
-        let max_wait = (!self.ready && self.config.max_wait_ms > 0).then(|| self.started_at + self.config.max_wait_ms);
-        let renewal = self.session.is_following().then(|| self.leases.next_renewal());
-        let retry = if self.session.is_following() { self.asks.next_retry() } else { None };
-        [retry, self.claims.next_deadline(), self.moves.next_deadline(), self.next_lease_end(), renewal, max_wait]
-            .into_iter()
-            .flatten()
-            .fold(at, u64::min)
+        let max_wait = (!self.ready && self.config.max_wait_ms > 0)
+            .then(|| self.started_at + self.config.max_wait_ms);
+        let renewal = self
+            .session
+            .is_in_step()
+            .then(|| self.leases.next_renewal());
+        let retry = if self.session.is_in_step() {
+            self.asks.next_retry()
+        } else {
+            None
+        };
+        [
+            retry,
+            self.claims.next_deadline(),
+            self.moves.next_deadline(),
+            self.next_lease_end(),
+            renewal,
+            max_wait,
+        ]
+        .into_iter()
+        .flatten()
+        .fold(at, u64::min)
     }
 
     /// P7: only when nothing is open does a goodbye end what this process may believe.
     pub fn goodbye(&mut self) -> bool {
         let idle = self.shared.streams.len() == 0
             && self.shared.parking.lock().len() == 0
-            && self.services.all().iter().all(|service| service.servers.read().in_flight() == 0);
+            && self
+                .services
+                .all()
+                .iter()
+                .all(|service| service.servers.read().in_flight() == 0);
         if idle && self.session.is_following() {
             self.send(Body::Goodbye(Goodbye {}));
             return true;
         }
         false
+    }
+
+    /// After a fault of ours: believes nothing, resets every stream to an unguarded service (as at
+    /// the end of the lease, P1) and starts as another process (P7), so that nothing is owed by
+    /// what may be inconsistent.
+    pub fn start_over(&mut self, process_id: [u8; 16], now: u64) {
+        self.effects.clear();
+        self.void_leases();
+        for service in self
+            .services
+            .all()
+            .iter()
+            .filter(|service| !service.is_guarded())
+        {
+            let streams = self.shared.streams.all(|open| open.service == service.id);
+            let reset = StreamEvent::Reset(Refusal::LeaseOver);
+            self.effects.extend(
+                streams
+                    .into_iter()
+                    .map(|open| Effect::Wake(open.stream, reset)),
+            );
+        }
+        self.give_up_claims();
+        let (shared, services) = (Arc::clone(&self.shared), Arc::clone(&self.services));
+        let next = Machine::new(self.config.clone(), process_id, shared, services, now);
+        let old = std::mem::replace(self, next);
+        self.ready = old.ready;
+        self.effects = old.effects;
     }
 
     fn send(&mut self, body: Body) {
@@ -237,7 +307,9 @@ impl Machine {
     fn holds_moving(&self, shard: &Shard) -> bool {
         self.services.get(shard.service).is_some_and(|service| {
             let hash = service.map.hash(&shard.key);
-            service.map.with(hash, &shard.key, |entry| entry.is_some_and(|entry| entry.is_moving()))
+            service.map.with(hash, &shard.key, |entry| {
+                entry.is_some_and(Entry::is_moving)
+            })
         })
     }
 
@@ -250,12 +322,18 @@ impl Machine {
         };
         let report = self.shared.hosts.lock().take_report(service);
         if let Some(addresses) = report {
-            self.send(Body::Hosts(Hosts { service: state.name.to_string(), addresses }));
+            self.send(Body::Hosts(Hosts {
+                service: state.name.to_string(),
+                addresses,
+            }));
         }
     }
 }
 
 fn name_of(body: &Body) -> String {
     let text = format!("{body:?}");
-    text.split(['(', '{', ' ']).next().unwrap_or_default().to_owned()
+    text.split(['(', '{', ' '])
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -1,4 +1,5 @@
-//! One conversation with the coordinator after another: Hello, Welcome, what was seen (P2, F1, T4, G2).
+//! One conversation with the coordinator after another: Hello, Welcome, what was seen (P2, F1, T4,
+//! G2).
 
 use belay_proto::v1::frame::Body;
 use belay_proto::v1::{FeedEntry, Hello, Problem, Role, Welcome};
@@ -61,7 +62,11 @@ impl Session {
 
     /// How long there has been no conversation.
     pub fn away_ms(&self, now: u64) -> u64 {
-        if self.is_following() { 0 } else { now.saturating_sub(self.down_since) }
+        if self.is_following() {
+            0
+        } else {
+            now.saturating_sub(self.down_since)
+        }
     }
 
     /// Everything up to the last batch is applied, and the batch was of this session's store.
@@ -76,14 +81,19 @@ impl Machine {
         let session = &mut self.session;
         session.phase = Phase::Greeting;
         session.staged = None;
-        session.resumed_from = (!session.needs_snapshot).then_some(session.seen.max(session.applied));
+        session.resumed_from =
+            (!session.needs_snapshot).then_some(session.seen.max(session.applied));
         let hello = Hello {
             protocol_version: PROTOCOL_VERSION,
             role: Role::Proxy.into(),
             name: self.config.name.clone(),
             process_id: self.process_id.to_vec(),
             // P2: without a generation a snapshot comes.
-            generation: if session.needs_snapshot { Vec::new() } else { session.generation.clone() },
+            generation: if session.needs_snapshot {
+                Vec::new()
+            } else {
+                session.generation.clone()
+            },
             revision: session.resumed_from.unwrap_or(0),
             term: session.term,
             token: self.config.token.clone(),
@@ -101,7 +111,10 @@ impl Machine {
         }
         self.session.phase = Phase::Down;
         self.session.staged = None;
-        self.shared.counters.connected.store(false, std::sync::atomic::Ordering::Relaxed);
+        self.shared
+            .counters
+            .connected
+            .store(false, std::sync::atomic::Ordering::Relaxed);
         self.leases.forget_sent();
         self.asks.forget_sent();
     }
@@ -112,7 +125,9 @@ impl Machine {
             return Err(Broken("a second Welcome".to_owned()));
         }
         if welcome.generation.is_empty() {
-            return Err(Broken("a Welcome without the store's generation".to_owned()));
+            return Err(Broken(
+                "a Welcome without the store's generation".to_owned(),
+            ));
         }
         let same = session.generation == welcome.generation;
         if same && welcome.term < session.term {
@@ -129,8 +144,12 @@ impl Machine {
         session.phase = Phase::Following;
         let resumes = !session.needs_snapshot;
         let counters = &self.shared.counters;
-        counters.connected.store(true, std::sync::atomic::Ordering::Relaxed);
-        counters.term.store(welcome.term, std::sync::atomic::Ordering::Relaxed);
+        counters
+            .connected
+            .store(true, std::sync::atomic::Ordering::Relaxed);
+        counters
+            .term
+            .store(welcome.term, std::sync::atomic::Ordering::Relaxed);
         self.shared.set_silent(false);
         if resumes {
             self.say_dropped();

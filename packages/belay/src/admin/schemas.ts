@@ -154,10 +154,13 @@ export const proxySchema = z.strictObject({
   xds: z
     .strictObject({
       connected: z.boolean(),
-      /** Version acknowledged and sent, by resource type (short name: Cluster, Listener …). */
-      types: z.array(
-        z.strictObject({ type: z.string(), sent: z.string(), acked: z.string(), behind: count }),
-      ),
+      envoyVersion: z.string(),
+      /** Where its stream comes from, `IP:port`. */
+      peer: z.string(),
+      /** It has confirmed all that it should hold. */
+      inSync: z.boolean(),
+      /** Resources handed over and confirmed, by type (Cluster, ClusterLoadAssignment, Listener …). */
+      types: z.array(z.strictObject({ type: z.string(), sent: count, acked: count })),
       nacks: z.array(nackSchema),
     })
     .nullable(),

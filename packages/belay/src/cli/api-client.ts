@@ -1,10 +1,16 @@
 import { readFileSync } from "node:fs";
 import { errorTable, isErrorCode } from "@belay/model";
+import type { z } from "zod";
 import type { AdminError } from "../admin/schemas.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { EXIT } from "./exit-code.ts";
 
 const REQUEST_MS = 15_000;
+
+/** The schemas of the API, loaded only when it is called: help must be fast. */
+type Schemas = typeof import("../admin/schemas.ts");
+/** Chooses the schema of an answer. */
+type Pick<T> = (schemas: Schemas) => z.ZodType<T>;
 
 /** What the verbs of operators know about the API: `--api`, `--token-file`. */
 export interface ApiOptions {
@@ -13,12 +19,13 @@ export interface ApiOptions {
 }
 
 /** Thrown for an answer that is an error of the API; carries its body. */
-export class ApiRefusal extends CliFailure {
+class ApiRefusal extends CliFailure {
   readonly body: AdminError;
 
   constructor(body: AdminError) {
     const problems = body.problems.map(
-      (it) => `${it.file}:${it.line}:${it.column}: ${it.what}${it.fix === "" ? "" : ` (${it.fix})`}`,
+      (it) =>
+        `${it.file}:${it.line}:${it.column}: ${it.what}${it.fix === "" ? "" : ` (${it.fix})`}`,
     );
     const hint = body.hint === "" ? [] : [body.hint];
     super(
@@ -50,23 +57,39 @@ export class ApiClient {
   }
 
   /** The JSON answer to a GET; parameters without a value are left out. */
-  async get<T>(path: string, query: Readonly<Record<string, string | undefined>> = {}): Promise<T> {
+  async get<T>(
+    path: string,
+    pick: Pick<T>,
+    query: Readonly<Record<string, string | undefined>> = {},
+  ): Promise<T> {
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) search.set(name, value);
     }
-    return this.#call<T>("GET", search.size === 0 ? path : `${path}?${search}`, undefined);
+    const target = search.size === 0 ? path : `${path}?${search.toString()}`;
+    return this.#answer(pick, await this.#call("GET", target, undefined));
   }
 
-  async post<T>(path: string, body: unknown): Promise<T> {
-    return this.#call<T>("POST", path, body);
+  async post<T>(path: string, pick: Pick<T>, body: unknown): Promise<T> {
+    return this.#answer(pick, await this.#call("POST", path, body));
   }
 
-  async put<T>(path: string, body: unknown): Promise<T> {
-    return this.#call<T>("PUT", path, body);
+  async put<T>(path: string, pick: Pick<T>, body: unknown): Promise<T> {
+    return this.#answer(pick, await this.#call("PUT", path, body));
   }
 
-  async #call<T>(method: string, path: string, body: unknown): Promise<T> {
+  async #answer<T>(pick: Pick<T>, body: unknown): Promise<T> {
+    const parsed = pick(await import("../admin/schemas.ts")).safeParse(body);
+    if (parsed.success) return parsed.data;
+    throw new CliFailure(
+      `the admin API at ${this.#base} answers in a way that this version does not know: ${parsed.error.message}`,
+      [
+        "Use the `belay` of the version that runs there: `belay --version`, `belay status -o json`.",
+      ],
+    );
+  }
+
+  async #call(method: string, path: string, body: unknown): Promise<unknown> {
     let status: number;
     let text: string;
     try {
@@ -85,8 +108,10 @@ export class ApiClient {
       throw unreachable(this.#base, cause);
     }
     const parsed = parseJson(text);
-    if (status >= 200 && status < 300 && parsed !== undefined) return parsed as T;
-    if (isAdminError(parsed)) throw new ApiRefusal(parsed);
+    if (status >= 200 && status < 300 && parsed !== undefined) return parsed;
+    const { errorSchema } = await import("../admin/schemas.ts");
+    const refusal = errorSchema.safeParse(parsed);
+    if (refusal.success) throw new ApiRefusal(refusal.data);
     throw new CliFailure(
       `${this.#base} answers ${status}, but not as Belay's admin API does.`,
       ["Another program may listen there: set BELAY_API (or --api) to the admin API's address."],
@@ -126,16 +151,4 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isAdminError(body: unknown): body is AdminError {
-  return (
-    typeof body === "object" &&
-    body !== null &&
-    "code" in body &&
-    "message" in body &&
-    "hint" in body &&
-    "problems" in body &&
-    Array.isArray(body.problems)
-  );
 }

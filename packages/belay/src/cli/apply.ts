@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { ApplyView, CheckView } from "../admin/schemas.ts";
+import type { ApplyView } from "../admin/schemas.ts";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
 import { readServiceFile } from "./check.ts";
 import { CliFailure } from "./cli-failure.ts";
@@ -29,7 +29,9 @@ async function apply(
   const client = new ApiClient(options);
   const files = paths.map((file) => ({ file, yaml: readServiceFile(file) }));
   const checked = await Promise.all(
-    files.map((it) => client.post<CheckView>("/v1/services:check", { files: [it] })),
+    files.map((it) =>
+      client.post("/v1/services:check", (schemas) => schemas.checkSchema, { files: [it] }),
+    ),
   );
   const problems = checked
     .flatMap((it) => it.problems)
@@ -38,7 +40,11 @@ async function apply(
   if (problems.length > 0) {
     throw new CliFailure("nothing was applied:", problems, EXIT.invalidFile);
   }
-  const named = files.map((it, index) => ({ ...it, name: checked[index]?.services[0] ?? "" }));
+  const named = files.map(({ file, yaml }, index) => ({
+    file,
+    yaml,
+    name: checked[index]?.services[0] ?? "",
+  }));
   const applied = await applyInOrder(client, named);
   if (options.output === "json") return printJson(applied);
   for (const it of applied) {
@@ -57,6 +63,10 @@ async function applyInOrder(
   if (first === undefined) return [];
   const { file, yaml, name } = first;
   if (name === "") throw new CliFailure(`${file} names no service.`);
-  const view = await client.put<ApplyView>(`/v1/services/${encodeURIComponent(name)}`, { file, yaml });
+  const view = await client.put(
+    `/v1/services/${encodeURIComponent(name)}`,
+    (schemas) => schemas.applySchema,
+    { file, yaml },
+  );
   return [view, ...(await applyInOrder(client, rest))];
 }

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import { readFileSync } from "node:fs";
-import type { CheckView } from "../admin/schemas.ts";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { EXIT } from "./exit-code.ts";
@@ -35,7 +34,9 @@ async function check(
   options: ApiOptions & { output: OutputFormat },
 ): Promise<void> {
   const files = paths.map((file) => ({ file, yaml: readServiceFile(file) }));
-  const view = await new ApiClient(options).post<CheckView>("/v1/services:check", { files });
+  const view = await new ApiClient(options).post("/v1/services:check", (it) => it.checkSchema, {
+    files,
+  });
   if (options.output === "json") {
     printJson(view);
   } else {

@@ -97,8 +97,12 @@ ${CASES(words).replaceAll("words=", "words_here=")}
 compdef _belay belay`;
 }
 
+/** A word in single quotes, as fish reads it. */
+function quote(text: string): string {
+  return `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
+}
+
 function toFish(words: readonly Words[]): string {
-  const quote = (text: string): string => `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
   const lines = words.flatMap((it) => {
     const typed = it.path === "" ? [] : it.path.split(" ");
     const below = it.subcommands.map(({ name }) => name).join(" ");

@@ -23,7 +23,6 @@ export function defineCore(program: Command): void {
     .addOption(flag.coordinatorAddress())
     .addOption(flag.apiPort())
     .addOption(flag.xdsPort())
-    .addOption(flag.edgePort())
     .addOption(flag.metricsPort(8803))
     .addOption(flag.data())
     .addOption(flag.services())

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import type { DrainView, ServerView } from "../admin/schemas.ts";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { parseDuration } from "./options.ts";
@@ -38,7 +37,7 @@ export function defineDrain(program: Command): void {
 async function drain(server: string, options: DrainOptions): Promise<void> {
   const client = new ApiClient(options);
   const service = options.service === undefined ? {} : { service: options.service };
-  const started = await client.post<DrainView>("/v1/drains", { server, ...service });
+  const started = await client.post("/v1/drains", (it) => it.drainSchema, { server, ...service });
   const line = new ProgressLine();
   let remaining = started.remaining;
   if (options.wait) {
@@ -63,6 +62,6 @@ async function drain(server: string, options: DrainOptions): Promise<void> {
 
 /** What the server still owns; one that is gone owns nothing. */
 async function countShards(client: ApiClient, service: string, id: string): Promise<number> {
-  const view = await client.get<{ servers: ServerView[] }>("/v1/servers", { service });
+  const view = await client.get("/v1/servers", (it) => it.serversSchema, { service });
   return view.servers.find((it) => it.id === id)?.shards ?? 0;
 }

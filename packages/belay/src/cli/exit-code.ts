@@ -1,7 +1,12 @@
 import { exitCodes } from "@belay/model";
 
 /** The exit codes of `belay`, as `belay --help` and docs/reference/cli.md list them. */
-export const EXIT = { ...exitCodes, leaseLost: 75, cannotExecute: 126, commandNotFound: 127 } as const;
+export const EXIT = {
+  ...exitCodes,
+  leaseLost: 75,
+  cannotExecute: 126,
+  commandNotFound: 127,
+} as const;
 
 export const EXIT_CODES: readonly (readonly [code: string, meaning: string])[] = [
   [String(EXIT.ok), "done"],

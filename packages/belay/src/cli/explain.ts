@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError } from "commander";
-import type { ExplainView } from "../admin/schemas.ts";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
 import { shardFields } from "./owner.ts";
 import { type OutputFormat, paint, printFields, printJson } from "./printer.ts";
@@ -37,7 +36,7 @@ async function explain(
   options: ApiOptions & { output: OutputFormat; header: Header[] },
 ): Promise<void> {
   const request = { method, url, headers: options.header };
-  const view = await new ApiClient(options).post<ExplainView>("/v1/explain", request);
+  const view = await new ApiClient(options).post("/v1/explain", (it) => it.explainSchema, request);
   if (options.output === "json") return printJson(view);
   for (const [index, line] of view.steps.entries()) {
     console.log(`${paint("dim", `${index + 1}.`)} ${line}`);
@@ -47,9 +46,7 @@ async function explain(
   printFields([
     ["outcome", view.outcome],
     ...(view.service === null ? [] : [["service", view.service] as const]),
-    ...(route === null
-      ? []
-      : [["route", `${route.match} (${route.file}:${route.line})`] as const]),
+    ...(route === null ? [] : [["route", `${route.match} (${route.file}:${route.line})`] as const]),
     ...(view.from === null ? [] : [["key from", view.from] as const]),
     ...(view.server === null ? [] : [["server", view.server] as const]),
     ...(view.status === null ? [] : [["status", String(view.status)] as const]),

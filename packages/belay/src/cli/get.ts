@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { ProxiesView, ServerView, ServicesView, ShardsView } from "../admin/schemas.ts";
+import type { ShardsView } from "../admin/schemas.ts";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
 import { parseCount } from "./options.ts";
 import {
@@ -57,7 +57,7 @@ export function defineGet(program: Command): void {
 }
 
 async function getServices(options: GetOptions): Promise<void> {
-  const view = await new ApiClient(options).get<ServicesView>("/v1/services");
+  const view = await new ApiClient(options).get("/v1/services", (it) => it.servicesSchema);
   if (options.output === "json") return printJson(view);
   printTable(
     ["NAME", "STATE", "KEY", "HOSTS", "GUARD", "SERVERS", "FILE"],
@@ -85,7 +85,9 @@ async function getServices(options: GetOptions): Promise<void> {
 }
 
 async function getServers(service: string | undefined, options: GetOptions): Promise<void> {
-  const view = await new ApiClient(options).get<{ servers: ServerView[] }>("/v1/servers", { service });
+  const view = await new ApiClient(options).get("/v1/servers", (it) => it.serversSchema, {
+    service,
+  });
   if (options.output === "json") return printJson(view);
   printTable(
     ["SERVICE", "ID", "STATE", "ADDRESS", "SHARDS", "CAPACITY", "LEASE LEFT", "CONNECTED", "ZONE"],
@@ -111,7 +113,11 @@ interface ShardsOptions extends GetOptions {
 }
 
 async function getShards(service: string, options: ShardsOptions): Promise<void> {
-  const page = await getShardPages(new ApiClient(options), { service, server: options.server }, options.limit);
+  const page = await getShardPages(
+    new ApiClient(options),
+    { service, server: options.server },
+    options.limit,
+  );
   if (options.output === "json") return printJson(page);
   printTable(
     ["KEY", "STATE", "SERVER", "ADDRESS", "EPOCH", "TO"],
@@ -129,7 +135,10 @@ async function getShardPages(
   limit: number,
 ): Promise<ShardsView> {
   const rows = Math.min(PAGE_ROWS_MAX, Math.max(1, limit));
-  const page = await client.get<ShardsView>("/v1/shards", { ...query, limit: String(rows) });
+  const page = await client.get("/v1/shards", (it) => it.shardsSchema, {
+    ...query,
+    limit: String(rows),
+  });
   const left = limit - page.shards.length;
   if (page.next === undefined || left <= 0) return page;
   const rest = await getShardPages(client, { ...query, after: page.next }, left);
@@ -137,7 +146,7 @@ async function getShardPages(
 }
 
 async function getProxies(options: GetOptions): Promise<void> {
-  const view = await new ApiClient(options).get<ProxiesView>("/v1/proxies");
+  const view = await new ApiClient(options).get("/v1/proxies", (it) => it.proxiesSchema);
   if (options.output === "json") return printJson(view);
   printTable(
     ["NAME", "POOL", "COORDINATOR", "LEASE LEFT", "BEHIND", "KEYS", "PARKED", "XDS", "REFUSED"],

@@ -1,6 +1,7 @@
 import { CommanderError } from "commander";
 import { styleText } from "node:util";
 import { BelayError } from "@belay/model";
+import { dieWithLauncher } from "../process/launcher.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { EXIT } from "./exit-code.ts";
 import { createProgram } from "./program.ts";
@@ -24,19 +25,20 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 function printError(error: unknown): void {
-  const red = (text: string): string => styleText("red", text, { stream: process.stderr });
+  const name = styleText("red", "belay:", { stream: process.stderr });
   if (error instanceof BelayError) {
-    console.error(`${red("belay:")} ${error.message} [${error.code}]\n  → ${error.facts.hint}`);
+    console.error(`${name} ${error.message} [${error.code}]\n  → ${error.facts.hint}`);
     return;
   }
   if (!(error instanceof CliFailure)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    console.error(`${red("belay:")} ${text}\n  → This is a fault in Belay itself; please report it.`);
+    console.error(`${name} ${text}\n  → This is a fault in Belay itself; please report it.`);
     return;
   }
-  console.error(`${red("belay:")} ${error.message}`);
+  console.error(`${name} ${error.message}`);
   for (const line of error.advice) console.error(`  → ${line}`);
 }
 
+dieWithLauncher();
 // Explicitly: sockets that linger (keep-alive of fetch) must not hold the program.
 process.exit(await main(process.argv.slice(2)));

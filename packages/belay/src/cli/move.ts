@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import type { MoveView, ShardView } from "../admin/schemas.ts";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { parseDuration } from "./options.ts";
@@ -40,14 +39,14 @@ export function defineMove(program: Command): void {
 async function move(service: string, key: string, options: MoveOptions): Promise<void> {
   const client = new ApiClient(options);
   const to = options.to === undefined ? {} : { to: options.to };
-  const started = await client.post<MoveView>("/v1/moves", { service, key, ...to });
+  const started = await client.post("/v1/moves", (it) => it.moveSchema, { service, key, ...to });
   const query = { service, key };
   const shard = options.wait
     ? await poll(options.timeout, async () => {
-        const now = await client.get<ShardView>("/v1/owner", query);
+        const now = await client.get("/v1/owner", (it) => it.shardSchema, query);
         return now.state === "moving" ? undefined : now;
       })
-    : await client.get<ShardView>("/v1/owner", query);
+    : await client.get("/v1/owner", (it) => it.shardSchema, query);
   if (shard === undefined) {
     throw new CliFailure(`${key} is still on the move after ${options.timeout / 1000} s.`, [
       `It goes on; see \`belay owner ${service} ${key}\`.`,

@@ -2,7 +2,12 @@ import { InvalidArgumentError, Option } from "commander";
 
 const PORT_MAX = 65_535;
 const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/;
-const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
+const UNIT_MS = new Map([
+  ["ms", 1],
+  ["s", 1000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+]);
 const DURATION_MS_MAX = 24 * 3_600_000;
 
 /** A TCP port, 1 to 65535. */
@@ -20,8 +25,7 @@ export function parsePortOrAny(text: string): number {
 /** `500ms`, `30s`, `2m`, `1h` in milliseconds; at most a day. */
 export function parseDuration(text: string): number {
   const match = DURATION.exec(text);
-  const unit = match?.[2] as keyof typeof UNIT_MS | undefined;
-  const ms = unit === undefined ? Number.NaN : Number(match?.[1]) * UNIT_MS[unit];
+  const ms = Number(match?.[1]) * (UNIT_MS.get(match?.[2] ?? "") ?? Number.NaN);
   if (ms >= 0 && ms <= DURATION_MS_MAX) return ms;
   throw new InvalidArgumentError("A time is a number with ms, s, m or h, at most 24h: 30s.");
 }

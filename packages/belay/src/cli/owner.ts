@@ -43,7 +43,10 @@ async function owner(
   key: string,
   options: ApiOptions & { output: OutputFormat },
 ): Promise<void> {
-  const shard = await new ApiClient(options).get<ShardView>("/v1/owner", { service, key });
+  const shard = await new ApiClient(options).get("/v1/owner", (it) => it.shardSchema, {
+    service,
+    key,
+  });
   if (options.output === "json") return printJson(shard);
   return printFields([["service", shard.service], ...shardFields(shard)]);
 }

@@ -1,5 +1,4 @@
 import { Command } from "commander";
-import { readFileSync } from "node:fs";
 import { styleText } from "node:util";
 import { defineApply } from "./apply.ts";
 import { defineCheck } from "./check.ts";
@@ -16,12 +15,7 @@ import { defineProxy } from "./proxy.ts";
 import { defineRun } from "./run.ts";
 import { defineStatus } from "./status.ts";
 import { defineUp } from "./up.ts";
-
-/** The version of this package. */
-export function readVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
-}
+import { readVersion } from "./version.ts";
 
 /** All verbs. What they do is loaded only when one of them runs, so that help is fast. */
 export function createProgram(): Command {

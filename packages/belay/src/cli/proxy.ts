@@ -18,7 +18,9 @@ export function defineProxy(program: Command): void {
     .addOption(flag.coordinatorAddress())
     .addOption(flag.xdsPort())
     .addOption(
-      new Option("--xds <ip:port>", "address of xDS (default: loopback, --xds-port)").env("BELAY_XDS"),
+      new Option("--xds <ip:port>", "address of xDS (default: loopback, --xds-port)").env(
+        "BELAY_XDS",
+      ),
     )
     .addOption(new Option("--name <name>", "name of this edge (default: edge-<host>-<pid>)"))
     .addOption(new Option("--pool <pool>", "its pool").default("default"))
@@ -33,9 +35,10 @@ export function defineProxy(program: Command): void {
         .argParser(flag.parseDuration),
     )
     .addOption(
-      new Option("--concurrency <threads>", "Envoy's worker threads (default: one per core)").argParser(
-        flag.parseCount,
-      ),
+      new Option(
+        "--concurrency <threads>",
+        "Envoy's worker threads (default: one per core)",
+      ).argParser(flag.parseCount),
     )
     .addOption(flag.envoyBinary())
     .addOption(

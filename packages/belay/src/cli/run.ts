@@ -46,7 +46,9 @@ export function defineRun(program: Command): void {
     .addOption(flag.coordinatorPort())
     .addOption(flag.coordinatorAddress())
     .addOption(flag.edgePort())
-    .addOption(new Option("--edge-url <url>", "address of the edge, for the command").env("BELAY_EDGE_URL"))
+    .addOption(
+      new Option("--edge-url <url>", "address of the edge, for the command").env("BELAY_EDGE_URL"),
+    )
     .addOption(flag.tokenFile())
     .action(async (words: string[], options: RunSettings) => {
       const { runServer } = await import("../run/run-server.ts");

@@ -1,8 +1,14 @@
 import type { Command } from "commander";
-import type { StatusView } from "../admin/schemas.ts";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
 import { EXIT } from "./exit-code.ts";
-import { formatMs, type OutputFormat, paint, paintState, printFields, printJson } from "./printer.ts";
+import {
+  formatMs,
+  type OutputFormat,
+  paint,
+  paintState,
+  printFields,
+  printJson,
+} from "./printer.ts";
 import { withApi, withExamples, withOutput } from "./verb.ts";
 
 /** `belay status`. */
@@ -21,12 +27,11 @@ export function defineStatus(program: Command): void {
 }
 
 async function status(options: ApiOptions & { output: OutputFormat }): Promise<void> {
-  const view = await new ApiClient(options).get<StatusView>("/v1/status");
+  const view = await new ApiClient(options).get("/v1/status", (it) => it.statusSchema);
   const { controlPlane: plane, coordinator } = view;
   const good = plane.state === "serving" && plane.alarm === "" && coordinator.connected;
   if (!good) process.exitCode = EXIT.failed;
   if (options.output === "json") return printJson(view);
-  const count = (value: number | string | undefined): string => String(value ?? 0);
   printFields([
     ["version", view.version],
     ["control plane", `${paintState(plane.state)}, up for ${formatMs(plane.upMs)}`],
@@ -34,7 +39,10 @@ async function status(options: ApiOptions & { output: OutputFormat }): Promise<v
     ["  endpoints", paintState(plane.endpoints)],
     ["  proxies", `${plane.proxies}, ${plane.nacks} refusals of configuration`],
     ...(plane.alarm === "" ? [] : [["  alarm", paint("red", plane.alarm)] as const]),
-    ["coordinator", `${coordinator.address}, connected: ${paintState(yesNo(coordinator.connected))}`],
+    [
+      "coordinator",
+      `${coordinator.address}, connected: ${paintState(yesNo(coordinator.connected))}`,
+    ],
     ...(coordinator.problem === "" ? [] : [["  problem", coordinator.problem] as const]),
   ]);
   if (!coordinator.connected) return undefined;
@@ -47,6 +55,10 @@ async function status(options: ApiOptions & { output: OutputFormat }): Promise<v
     ["  still waits", coordinator.holdMs ? formatMs(coordinator.holdMs) : "for nothing"],
   ]);
   return undefined;
+}
+
+function count(value: number | string | undefined): string {
+  return String(value ?? 0);
 }
 
 function yesNo(value: boolean): string {

@@ -11,7 +11,6 @@ export interface CoreSettings {
   readonly coordinator?: string;
   readonly apiPort: number;
   readonly xdsPort: number;
-  readonly edgePort: number;
   readonly metricsPort?: number;
   readonly data: string;
   readonly services?: string;

@@ -1,4 +1,4 @@
-export type CheckState = "ok" | "warning" | "failed";
+type CheckState = "ok" | "warning" | "failed";
 
 /** One line of `belay doctor`. */
 export interface CheckResult {

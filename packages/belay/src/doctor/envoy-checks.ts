@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { BelayError } from "@belay/model";
 import { findEnvoy, findExec, findModule, requireEnvoyVersion } from "../proxy/envoy-files.ts";
@@ -24,7 +24,7 @@ export async function checkEnvoy(named: string | undefined): Promise<CheckResult
 export async function checkModule(
   envoyNamed: string | undefined,
   moduleNamed: string | undefined,
-  bootstrap: (module: string) => string,
+  bootstrap: () => string,
 ): Promise<CheckResult> {
   let folder: string | undefined;
   try {
@@ -32,9 +32,12 @@ export async function checkModule(
     const module = findModule(moduleNamed);
     folder = mkdtempSync(join(tmpdir(), "belay-doctor-"));
     const file = join(folder, "bootstrap.json");
-    writeFileSync(file, bootstrap(module));
+    writeFileSync(file, bootstrap());
     const args = ["--mode", "validate", "-c", file, "--disable-hot-restart", "-l", "error"];
-    await promisify(execFile)(envoy, args, { timeout: VALIDATE_MS_MAX });
+    await promisify(execFile)(envoy, args, {
+      timeout: VALIDATE_MS_MAX,
+      env: { ...process.env, ENVOY_DYNAMIC_MODULES_SEARCH_PATH: dirname(module) },
+    });
     return ok("module", `${module} loads`);
   } catch (error) {
     return fromError("module", error);

@@ -29,7 +29,7 @@ export function checkDataFolder(path: string): CheckResult {
     return failed("data folder", String(cause), "Choose another with BELAY_DATA or --data.");
   }
   const { bavail, bsize } = statfsSync(existing);
-  const freeMib = Math.floor((Number(bavail) * Number(bsize)) / MIB);
+  const freeMib = Math.floor((bavail * bsize) / MIB);
   if (freeMib < FREE_MIB_MIN) {
     return failed("data folder", `${folder}: ${freeMib} MiB free`, "Make room on that disk.");
   }

@@ -14,7 +14,7 @@ export async function checkApi(settings: DoctorSettings): Promise<CheckResult[]>
   let status: StatusView;
   try {
     const client = new ApiClient({ api, ...(tokenFile === undefined ? {} : { tokenFile }) });
-    status = await client.get<StatusView>("/v1/status");
+    status = await client.get("/v1/status", (it) => it.statusSchema);
   } catch (error) {
     const advice = error instanceof CliFailure ? error.advice.join(" ") : "";
     const found = error instanceof Error ? error.message : String(error);

@@ -12,9 +12,8 @@ const COLOUR = { ok: "green", warning: "yellow", failed: "red" } as const;
 
 /** Runs all checks and prints them; EXIT.environment if one failed. */
 export async function runDoctor(settings: DoctorSettings): Promise<number> {
-  const bootstrap = (module: string): string =>
+  const bootstrap = (): string =>
     createBootstrapText({
-      module,
       name: "doctor",
       pool: "default",
       edge: { host: settings.bind, port: settings.edgePort },
@@ -40,8 +39,9 @@ export async function runDoctor(settings: DoctorSettings): Promise<number> {
     printJson({ ok: bad === 0, checks });
   } else {
     for (const { name, state, found, advice } of checks) {
-      console.log(`${paint(COLOUR[state], MARK[state])} ${name.padEnd(13)} ${found}`);
-      if (advice !== "") console.log(`  → ${advice}`);
+      const todo = advice === "" ? "" : `\n  → ${advice}`;
+      const mark = paint(COLOUR[state], MARK[state]);
+      process.stdout.write(`${mark} ${name.padEnd(13)} ${found}${todo}\n`);
     }
   }
   return bad === 0 ? EXIT.ok : EXIT.environment;

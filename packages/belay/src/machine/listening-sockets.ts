@@ -63,7 +63,7 @@ export function describeListener(port: number): string | undefined {
 }
 
 /** The sockets that a process holds; none if it is gone or not ours to see. */
-export function socketInodes(pid: string): string[] {
+function socketInodes(pid: string): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
       try {
@@ -81,9 +81,7 @@ export function socketInodes(pid: string): string[] {
 function commandOf(pid: string): string {
   try {
     const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
-    return command.length > COMMAND_CHARS_MAX
-      ? `${command.slice(0, COMMAND_CHARS_MAX)}…`
-      : command;
+    return command.length > COMMAND_CHARS_MAX ? `${command.slice(0, COMMAND_CHARS_MAX)}…` : command;
   } catch {
     return "a process that has just ended";
   }

@@ -28,3 +28,9 @@ export function readToken(bind: string, tokenFile: string | undefined): string |
   const why = `the token in ${tokenFile} has ${token.length} characters, ${TOKEN_CHARS_MIN} are needed`;
   throw new BelayError("token-needed", why);
 }
+
+/** The address under which this machine reaches what listens on `bind`. */
+export function dialHost(bind: string): string {
+  if (bind === "0.0.0.0") return "127.0.0.1";
+  return bind === "::" ? "::1" : bind;
+}

@@ -13,7 +13,7 @@ export interface HealthEndpointOptions {
   readonly fallbackPort: number;
   readonly logger: Logger;
   /** JSON of /healthz; `ok: false` is a 503. */
-  health(): { readonly ok: boolean } & Readonly<Record<string, string | number | boolean>>;
+  health(): Promise<{ readonly ok: boolean } & Readonly<Record<string, string | number | boolean>>>;
   /** Prometheus text. */
   metrics(): Promise<string>;
 }
@@ -30,8 +30,11 @@ export async function startHealthEndpoint(
       response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
     };
     if (path === "/healthz") {
-      const health = options.health();
-      answer(health.ok ? 200 : 503, "application/json", `${JSON.stringify(health)}\n`);
+      options.health().then(
+        (health) =>
+          answer(health.ok ? 200 : 503, "application/json", `${JSON.stringify(health)}\n`),
+        (error: unknown) => answer(503, "text/plain", `${String(error)}\n`),
+      );
     } else if (path === "/metrics") {
       options.metrics().then(
         (text) => answer(200, "text/plain; version=0.0.4; charset=utf-8", text),

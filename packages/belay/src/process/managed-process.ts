@@ -1,94 +1,64 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { constants } from "node:os";
+import { ExecProcess } from "./exec-process.ts";
 import { readLines } from "./log-lines.ts";
 
 const LAST_LINES_MAX = 20;
+const GRACE_MS = 5000;
 
 export interface ManagedProcessOptions {
   readonly name: string;
-  readonly command: readonly [program: string, ...args: string[]];
-  readonly env?: NodeJS.ProcessEnv;
-  readonly cwd?: string;
+  /** Path of belay-exec. */
+  readonly exec: string;
+  readonly command: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
   /** Each line that it prints. */
   onLine(line: string): void;
 }
 
 /**
- * A child in a process group of its own: no Ctrl-C of the terminal reaches it but through us. Its
- * standard input ends when we do.
+ * A child whose output we read: in a process group of its own, so that no Ctrl-C of the terminal
+ * reaches it but through us, and ended with all that it started when we are gone.
  */
 export class ManagedProcess {
   readonly name: string;
   /** Settles with its exit code, 128 + signal for a signal. Never rejects. */
   readonly exited: Promise<number>;
   readonly lastLines: string[] = [];
-  readonly #child: ChildProcess;
-  #running = true;
+  readonly #process: ExecProcess;
 
   constructor(options: ManagedProcessOptions) {
-    const [program, ...args] = options.command;
     this.name = options.name;
-    const child = spawn(program, args, {
-      detached: true,
-      stdio: ["pipe", "pipe", "pipe"],
-      env: options.env ?? process.env,
-      cwd: options.cwd,
-    });
-    this.#child = child;
-    // The child may be gone before it reads anything: nothing is ever written.
-    child.stdin.on("error", () => undefined);
     const take = (line: string): void => {
       this.lastLines.push(line);
       if (this.lastLines.length > LAST_LINES_MAX) this.lastLines.shift();
       options.onLine(line);
     };
-    readLines(child.stdout, take);
-    readLines(child.stderr, take);
-    const { promise, resolve } = Promise.withResolvers<number>();
-    this.exited = promise;
-    const end = (code: number): void => {
-      this.#running = false;
-      resolve(code);
-    };
-    child.on("error", (error) => {
-      take(`cannot be started: ${error.message}`);
-      end(127);
+    this.#process = new ExecProcess({
+      exec: options.exec,
+      command: options.command,
+      env: options.env,
+      stdio: "pipe",
+      graceMs: GRACE_MS,
+      onProblem: take,
     });
-    // "exit", not "close": a grandchild may keep the pipes open.
-    child.on("exit", (code, signal) => {
-      end(signal === null ? (code ?? 1) : 128 + constants.signals[signal]);
-    });
+    this.#process.started.catch((error: unknown) => take(String(error)));
+    for (const stream of this.#process.output) readLines(stream, take);
+    this.exited = this.#process.exited;
+    // What it left behind would outlive its parent: nothing of ours may.
+    void this.exited.then(() => this.kill());
   }
 
   get running(): boolean {
-    return this.#running;
+    return !this.#process.isEnded;
   }
 
-  get pid(): number | undefined {
-    return this.#child.pid;
+  /** Kills it and all that it started. */
+  kill(): void {
+    this.#process.signal("SIGKILL", "all");
   }
 
-  /** Sends a signal to it alone. */
-  signal(name: NodeJS.Signals): void {
-    if (this.#running) this.#child.kill(name);
-  }
-
-  /** Kills its whole process group, what it left behind included. */
-  killGroup(): void {
-    if (this.#child.pid === undefined) return;
-    try {
-      process.kill(-this.#child.pid, "SIGKILL");
-    } catch {
-      // ESRCH: nobody is left in it.
-    }
-  }
-
-  /** SIGTERM, then after `deadlineMs` SIGKILL for its group; settles with the exit code. */
+  /** SIGTERM, after `deadlineMs` SIGKILL; settles with the exit code once nothing of it runs. */
   async stop(deadlineMs: number): Promise<number> {
-    this.signal("SIGTERM");
-    const timer = setTimeout(() => this.killGroup(), deadlineMs);
-    const code = await this.exited;
-    clearTimeout(timer);
-    return code;
+    const { status } = await this.#process.stop(deadlineMs);
+    return status;
   }
 }

@@ -8,11 +8,7 @@ const POLL_MS = 50;
  * Lets an edge end its requests: answers ask clients to come anew, then the listeners close, then
  * what still runs is waited for. Settles once nothing runs, or after `drainMs`.
  */
-export async function drainEdge(
-  admin: EnvoyAdmin,
-  drainMs: number,
-  logger: Logger,
-): Promise<void> {
+export async function drainEdge(admin: EnvoyAdmin, drainMs: number, logger: Logger): Promise<void> {
   const deadlineMs = performance.now() + drainMs;
   try {
     await admin.startDrain();
@@ -20,7 +16,10 @@ export async function drainEdge(
     await admin.closeListeners();
     await untilIdle(admin, deadlineMs, logger);
   } catch (error) {
-    logger.warn({ why: String(error) }, "Envoy's admin interface is away: it stops without a drain");
+    logger.warn(
+      { why: String(error) },
+      "Envoy's admin interface is away: it stops without a drain",
+    );
   }
 }
 

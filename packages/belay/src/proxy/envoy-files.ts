@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { BelayError } from "@belay/model";
 
-export const ENVOY_VERSION = "1.40.0";
+const ENVOY_VERSION = "1.40.0";
 const VERSION_MS_MAX = 10_000;
 
 /** The root of the checkout that this file is in. */
@@ -22,7 +22,10 @@ const nativeRelease = (): string =>
 export function findEnvoy(named: string | undefined): string {
   if (named !== undefined) {
     if (existsSync(named)) return resolve(named);
-    throw new BelayError("envoy-wrong", `BELAY_ENVOY (or --envoy) names ${named}, which is not there`);
+    throw new BelayError(
+      "envoy-wrong",
+      `BELAY_ENVOY (or --envoy) names ${named}, which is not there`,
+    );
   }
   const cache = process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache");
   const path = join(cache, "belay/envoy", ENVOY_VERSION, "envoy");

@@ -68,11 +68,14 @@ export class Registration {
   #nonce = 0;
   #deadlineMs = 0;
   #silentSaid = false;
+  #lossSaid = false;
+  #refusalSaid = "";
   #draining = false;
   #ended = false;
   #renewTimer: NodeJS.Timeout | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
   #farewell: (() => void) | undefined;
+  #farewellHeard = false;
 
   constructor(options: RegistrationOptions) {
     this.#options = options;
@@ -91,9 +94,10 @@ export class Registration {
       onFrame: (body) => this.#take(body),
       onDisconnected: ({ message, code, problemCode }) => {
         this.#sentMs.clear();
-        if (code !== "closed") {
-          options.logger.warn({ why: message, problemCode }, "no connection to the coordinator");
-        }
+        if (code === "closed" || this.#lossSaid) return;
+        this.#lossSaid = true;
+        const text = "no connection to the coordinator; the command goes on, and so do the tries";
+        options.logger.warn({ why: message, problemCode }, text);
       },
     });
   }
@@ -161,9 +165,10 @@ export class Registration {
     clearTimeout(timer);
     this.close();
   }
-  #farewellHeard = false;
 
   #connected(): void {
+    if (this.#lossSaid) this.#options.logger.info({}, "connected to the coordinator again");
+    this.#lossSaid = false;
     if (this.#farewell !== undefined) return this.#farewell();
     if (this.#ended) return undefined;
     const { incarnation } = this.#current ?? {};
@@ -219,7 +224,8 @@ export class Registration {
       this.#options.onRefused(code, message);
       return;
     }
-    logger.warn({ code }, `not registered yet: ${message}`);
+    if (this.#refusalSaid !== code) logger.warn({ code }, `not registered yet: ${message}`);
+    this.#refusalSaid = code;
     this.#retryTimer = setTimeout(() => {
       if (this.connected && !this.#ended) void this.#register();
     }, RETRY_MS);
@@ -263,43 +269,24 @@ export class Registration {
   }
 
   #take(body: FrameBody): void {
-    switch (body.case) {
-      case "registered":
-        this.#registered(body.value);
-        this.#releaseAgain();
-        return;
-      case "serverLease":
-        this.#renewed(body.value.nonce);
-        return;
-      case "grant":
-        this.#held.granted(body.value.shards);
-        return;
-      case "revoke":
-      case "askRelease": {
-        // The proxies have cut, or are cutting, what runs there (M2, M4): nothing is left to wait for.
-        const { incarnation, shards } = body.value;
-        this.#held.released(shards);
-        this.#connection.send({ case: "release", value: { incarnation, shards } });
-        return;
-      }
-      case "releaseAck":
-        this.#held.acknowledged(body.value.shards);
-        return;
-      case "drainProgress":
-        this.#options.onDrainProgress(body.value.remaining);
-        return;
-      case "serverEnded":
-        this.#farewellHeard = true;
-        this.#farewell?.();
-        return;
-      case "serverExpired":
-        this.#expired(body.value.reason);
-        return;
-      case "problem":
-        this.#options.logger.warn({ code: body.value.code }, body.value.message);
-        return;
-      default:
-        return;
+    if (body.case === "registered") {
+      this.#registered(body.value);
+      this.#releaseAgain();
+    } else if (body.case === "serverLease") this.#renewed(body.value.nonce);
+    else if (body.case === "grant") this.#held.granted(body.value.shards);
+    else if (body.case === "revoke" || body.case === "askRelease") {
+      // The proxies have cut, or are cutting, what runs there (M2, M4): nothing is left to wait for.
+      const { incarnation, shards } = body.value;
+      this.#held.released(shards);
+      this.#connection.send({ case: "release", value: { incarnation, shards } });
+    } else if (body.case === "releaseAck") this.#held.acknowledged(body.value.shards);
+    else if (body.case === "drainProgress") this.#options.onDrainProgress(body.value.remaining);
+    else if (body.case === "serverEnded") {
+      this.#farewellHeard = true;
+      this.#farewell?.();
+    } else if (body.case === "serverExpired") this.#expired(body.value.reason);
+    else if (body.case === "problem") {
+      this.#options.logger.warn({ code: body.value.code }, body.value.message);
     }
   }
 

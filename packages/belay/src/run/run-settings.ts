@@ -1,7 +1,9 @@
 import type { LogFormat, LogLevel } from "../log/process-logger.ts";
 
 /** `tcp`: the port accepts; `http`: a GET of the path answers 2xx. */
-export type HealthCheck = { readonly kind: "tcp" } | { readonly kind: "http"; readonly path: string };
+export type HealthCheck =
+  | { readonly kind: "tcp" }
+  | { readonly kind: "http"; readonly path: string };
 
 /** What `belay run` takes, flags and environment read. Times in milliseconds. */
 export interface RunSettings {

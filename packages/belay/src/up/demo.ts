@@ -13,7 +13,7 @@ export interface Demo {
 /** Fails with `usage` outside a checkout: the demo is no part of the package. */
 export function findDemo(): Demo {
   const folder = resolve(import.meta.dirname, "../../../../examples/world");
-  const serviceFile = join(folder, "world.yaml");
+  const serviceFile = join(folder, "services/world.yaml");
   if (!existsSync(serviceFile)) {
     throw new BelayError("usage", `--demo needs a checkout of Belay: there is no ${serviceFile}`);
   }

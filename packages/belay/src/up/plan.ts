@@ -1,6 +1,6 @@
 import { connect } from "node:net";
-import type { ServerView } from "../admin/schemas.ts";
 import { ApiClient } from "../cli/api-client.ts";
+import { dialHost } from "../machine/loopback.ts";
 import { EnvoyAdmin } from "../proxy/envoy-admin.ts";
 import type { Demo } from "./demo.ts";
 import type { UpSettings } from "./up-settings.ts";
@@ -27,7 +27,8 @@ export function planProcesses(
   demo: Demo | undefined,
 ): readonly (readonly PlannedProcess[])[] {
   const env = commonEnv(settings, data);
-  const core = (role: string): PlannedProcess["command"] => belay(settings, ["core", "--roles", role]);
+  const core = (role: string): PlannedProcess["command"] =>
+    belay(settings, ["core", "--roles", role]);
   const coordinator: PlannedProcess = {
     name: "coordinator",
     command: core("coordinator"),
@@ -54,7 +55,12 @@ export function planProcesses(
     isReady: async () => new EnvoyAdmin(settings.envoyAdminPort).isReady(),
   };
   const servers = demo === undefined ? [] : planServers(settings, env, demo);
-  return [[coordinator], [controlPlane], [edge, ...servers]];
+  // The first two find each other by themselves, in whichever order they come up; and what would
+  // come after them is spared a few seconds of trying.
+  return [
+    [coordinator, controlPlane],
+    [edge, ...servers],
+  ];
 }
 
 function planServers(
@@ -70,19 +76,13 @@ function planServers(
       BELAY_SERVER_ID: id,
       BELAY_SERVICE: demo.service,
       BELAY_EDGE_URL: `http://${dialHost(settings.bind)}:${settings.edgePort}`,
-      PORT: "0",
+      PORT: "auto",
       HOST: "127.0.0.1",
     },
     vital: false,
     stopRank: 1,
     isReady: async () => isRegistered(settings, demo.service, id),
   }));
-}
-
-/** The address under which this machine reaches what listens on `bind`. */
-export function dialHost(bind: string): string {
-  if (bind === "0.0.0.0") return "127.0.0.1";
-  return bind === "::" ? "::1" : bind;
 }
 
 export function apiUrl(settings: UpSettings): string {
@@ -134,7 +134,10 @@ async function answersOk(url: string): Promise<boolean> {
 /** True once the coordinator knows the server as active. */
 async function isRegistered(settings: UpSettings, service: string, id: string): Promise<boolean> {
   const { tokenFile } = settings;
-  const client = new ApiClient({ api: apiUrl(settings), ...(tokenFile === undefined ? {} : { tokenFile }) });
-  const view = await client.get<{ servers: ServerView[] }>("/v1/servers", { service });
+  const client = new ApiClient({
+    api: apiUrl(settings),
+    ...(tokenFile === undefined ? {} : { tokenFile }),
+  });
+  const view = await client.get("/v1/servers", (it) => it.serversSchema, { service });
   return view.servers.some((it) => it.id === id && it.state === "active" && it.connected);
 }

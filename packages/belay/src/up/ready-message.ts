@@ -1,15 +1,14 @@
 import { styleText } from "node:util";
-import type { StatusView } from "../admin/schemas.ts";
 import { ApiClient } from "../cli/api-client.ts";
+import { dialHost } from "../machine/loopback.ts";
 import type { Demo } from "./demo.ts";
-import { apiUrl, dialHost } from "./plan.ts";
+import { apiUrl } from "./plan.ts";
 import type { UpSettings } from "./up-settings.ts";
 
 const API_DEFAULT = "http://127.0.0.1:8800";
 
 /** Says on standard output that all is ready, where, and what to try in another shell. */
 export async function printReady(settings: UpSettings, demo: Demo | undefined): Promise<void> {
-  const bold = (text: string): string => styleText("bold", text, { stream: process.stdout });
   const host = dialHost(settings.bind);
   const edge = `http://${host}:${settings.edgePort}`;
   const api = apiUrl(settings);
@@ -46,14 +45,21 @@ export async function printReady(settings: UpSettings, demo: Demo | undefined): 
     "Ctrl-C stops everything.",
     "",
   ];
-  console.log(lines.join("\n"));
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
+
+function bold(text: string): string {
+  return styleText("bold", text, { stream: process.stdout });
 }
 
 /** After a kill the coordinator waits until nobody can believe what it does not know (S4, P6). */
 async function describeWait(settings: UpSettings, api: string): Promise<string> {
   const tokenFile = settings.tokenFile === undefined ? {} : { tokenFile: settings.tokenFile };
   try {
-    const { coordinator } = await new ApiClient({ api, ...tokenFile }).get<StatusView>("/v1/status");
+    const { coordinator } = await new ApiClient({ api, ...tokenFile }).get(
+      "/v1/status",
+      (it) => it.statusSchema,
+    );
     const holdMs = coordinator.holdMs ?? 0;
     if (holdMs === 0) return "";
     const seconds = Math.ceil(holdMs / 1000);

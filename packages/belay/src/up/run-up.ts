@@ -2,7 +2,7 @@ import { openDataFolder } from "../machine/data-folder.ts";
 import { requireFreePort } from "../machine/free-port.ts";
 import { readToken } from "../machine/loopback.ts";
 import { StopSignal } from "../process/stop-signal.ts";
-import { findEnvoy, findModule } from "../proxy/envoy-files.ts";
+import { findEnvoy, findExec, findModule } from "../proxy/envoy-files.ts";
 import { findDemo, seedServices } from "./demo.ts";
 import { createLinePrinter } from "./line-printer.ts";
 import { planProcesses } from "./plan.ts";
@@ -18,14 +18,16 @@ export async function runUp(settings: UpSettings): Promise<number> {
   readToken(settings.bind, settings.tokenFile);
   findEnvoy(settings.envoy);
   findModule(undefined);
+  const exec = findExec();
   const data = openDataFolder(settings.data);
   const demo = settings.demo === true ? findDemo() : undefined;
   if (demo !== undefined && settings.services === undefined) seedServices(data, demo);
   await requirePorts(settings);
 
   const print = createLinePrinter();
-  const supervisor = new Supervisor(print);
-  const stop = new StopSignal(() => {
+  const supervisor = new Supervisor(exec, print);
+  const stop = new StopSignal();
+  void stop.forced.then(() => {
     supervisor.kill();
     process.exit(1);
   });
@@ -41,7 +43,7 @@ export async function runUp(settings: UpSettings): Promise<number> {
       supervisor.vitalDeath.then(() => undefined),
       broken.promise,
     ]);
-    if (why !== undefined) print("belay", `${why}: stopping; again to kill`);
+    if (why !== undefined) print("belay", `${why}: everything stops, in order; again: at once`);
     return why === undefined ? 1 : 0;
   } finally {
     await supervisor.stop();
@@ -54,7 +56,12 @@ async function requirePorts(settings: UpSettings): Promise<void> {
   const wanted = [
     { what: "the edge", host, port: settings.edgePort, env: "BELAY_EDGE_PORT" },
     { what: "the admin API", host, port: settings.apiPort, env: "BELAY_API_PORT" },
-    { what: "the coordinator", host, port: settings.coordinatorPort, env: "BELAY_COORDINATOR_PORT" },
+    {
+      what: "the coordinator",
+      host,
+      port: settings.coordinatorPort,
+      env: "BELAY_COORDINATOR_PORT",
+    },
     { what: "xDS", host, port: settings.xdsPort, env: "BELAY_XDS_PORT" },
     {
       what: "Envoy's admin interface",

@@ -1,11 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { BelayError } from "@belay/model";
 import { ManagedProcess } from "../process/managed-process.ts";
-import { STOP_ON_STDIN_END } from "../process/stop-signal.ts";
 import type { PrintLine } from "./line-printer.ts";
 import type { PlannedProcess } from "./plan.ts";
 
-const PROBE_EVERY_MS = 40;
+const PROBE_EVERY_MS = 100;
 const READY_MS_MAX = 60_000;
 const STOP_MS_MAX = 20_000;
 
@@ -19,11 +18,14 @@ export class Supervisor {
   /** Settles with the name of the first vital process that died by itself. */
   readonly vitalDeath: Promise<string>;
   readonly #running: Running[] = [];
+  readonly #exec: string;
   readonly #print: PrintLine;
   readonly #died: (name: string) => void;
   #stopping = false;
 
-  constructor(print: PrintLine) {
+  /** `exec`: path of belay-exec, under which each of them runs. */
+  constructor(exec: string, print: PrintLine) {
+    this.#exec = exec;
     this.#print = print;
     const { promise, resolve } = Promise.withResolvers<string>();
     this.vitalDeath = promise;
@@ -49,14 +51,21 @@ export class Supervisor {
   /** Kills everything at once. */
   kill(): void {
     this.#stopping = true;
-    for (const { child } of this.#running) child.killGroup();
+    for (const { child } of this.#running) child.kill();
   }
 
   async #stopRanks(ranks: readonly number[]): Promise<void> {
     const [rank, ...rest] = ranks;
     if (rank === undefined) return;
-    const group = this.#running.filter(({ plan, child }) => plan.stopRank === rank && child.running);
-    await Promise.all(group.map(async ({ child }) => child.stop(STOP_MS_MAX)));
+    const group = this.#running.filter(
+      ({ plan, child }) => plan.stopRank === rank && child.running,
+    );
+    await Promise.all(
+      group.map(async ({ plan, child }) => {
+        await child.stop(STOP_MS_MAX);
+        this.#print("belay", `${plan.name} stopped`);
+      }),
+    );
     await this.#stopRanks(rest);
   }
 
@@ -64,7 +73,8 @@ export class Supervisor {
     const child = new ManagedProcess({
       name: plan.name,
       command: plan.command,
-      env: { ...process.env, ...plan.env, [STOP_ON_STDIN_END]: "1" },
+      exec: this.#exec,
+      env: { ...process.env, ...plan.env },
       onLine: (line) => this.#print(plan.name, line),
     });
     const running = { plan, child };
@@ -74,8 +84,6 @@ export class Supervisor {
   }
 
   #ended({ plan, child }: Running, code: number): void {
-    // What it started and left behind dies with it: nothing of ours may outlive `up`.
-    child.killGroup();
     if (this.#stopping) return;
     const last = child.lastLines.slice(-5).join("\n    ");
     const rest = plan.vital ? "Belay stops." : "The rest goes on.";

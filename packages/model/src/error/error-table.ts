@@ -156,11 +156,6 @@ const coordinatorFacts = {
     says: "the session has no registered server",
     hint: "Register (or resume) first.",
   },
-  replaced: {
-    ...conflict,
-    says: "another connection speaks for the same peer now",
-    hint: "Give each process a name of its own.",
-  },
   busy: {
     ...full,
     says: "too much is asked for at the same time",
@@ -250,18 +245,6 @@ const machineFacts = {
     ...machine,
     says: "Envoy is not the version that the module is built for",
     hint: "Use Envoy 1.40.0, or unset BELAY_ENVOY.",
-  },
-  "platform-unsupported": {
-    ...machine,
-    grpc: 12,
-    says: "Belay does not run on this kind of machine",
-    hint: "Use Linux on x64 or arm64 with glibc 2.31 or later.",
-  },
-  "download-failed": {
-    ...machine,
-    grpc: 14,
-    says: "a download failed or is not what was pinned",
-    hint: "See whether the package index can be reached, then try again.",
   },
   "disk-full": {
     ...machine,

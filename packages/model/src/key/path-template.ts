@@ -2,7 +2,7 @@
 const TEMPLATE_BYTES_MAX = 512;
 
 /** What the placeholder names; `rest`: the key is the whole rest of the path. */
-export type PathNames = "key" | "rest" | "server";
+type PathNames = "key" | "rest" | "server";
 
 /**
  * `/s/{key}/files`, taken apart. The rules are those of native/keys/src/path.rs: a template is a

@@ -96,7 +96,7 @@ function buildMinted(raw: RawMinted, at: MemberPath, complain: Complain): Minted
 }
 
 /** True for a path place that names a server outright. */
-export function namesServer(place: KeyPlace): boolean {
+function namesServer(place: KeyPlace): boolean {
   if (place.from !== "path") return false;
   const result = parsePathTemplate(place.template);
   return result.ok && result.template.names === "server";

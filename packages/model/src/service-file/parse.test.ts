@@ -219,7 +219,7 @@ const yamlFaults: readonly (readonly [name: string, text: string, what: RegExp])
   ["a template in a flow mapping", "service: a\nkey: { path: /s/{key} }\n", /without quotes/],
   [
     "an alias bomb",
-    `a: &a [x,x,x]\n${[..."bcdefg"].map((n, i) => `${n}: &${n} [${Array(9).fill(`*${"abcdef"[i]}`).join(",")}]`).join("\n")}\n`,
+    `a: &a [x,x,x]\n${["b", "c", "d", "e", "f", "g"].map((n, i) => `${n}: &${n} [${Array(9).fill(`*${"abcdef"[i]}`).join(",")}]`).join("\n")}\n`,
     /aliases/,
   ],
   ["deep nesting", "[".repeat(200_000), /nested too deeply/],
@@ -240,55 +240,10 @@ test("the name of a refused file is told if it can be read", () => {
   assert.equal(result.name, "world");
 });
 
-const words = fc.constantFrom(
-  ...[
-    "service",
-    "key",
-    "path",
-    "header",
-    "routes",
-    "match",
-    "prefix",
-    "ownership",
-    "lease",
-    "&a",
-    "*a",
-  ],
-  ...[
-    "/s/{key}",
-    "15s",
-    "none",
-    "minted",
-    "envelope",
-    "use",
-    "player",
-    "-",
-    ":",
-    "\n  ",
-    "\n",
-    "{",
-    "}",
-  ],
-  ...[
-    "[",
-    "]",
-    '"',
-    "'",
-    "#",
-    "|",
-    ">",
-    "\t",
-    "0",
-    "null",
-    "~",
-    "hosts",
-    "*",
-    "%",
-    "@",
-    "!x",
-    "<<",
-  ],
-);
+const fragments =
+  "service key path header routes match prefix ownership lease &a *a /s/{key} 15s none minted use " +
+  "envelope player - : { } [ ] \" ' # | > 0 null ~ hosts * % @ !x << \t";
+const words = fc.constantFrom(...fragments.split(" "), "\n", "\n  ");
 
 test("the parser never throws, and its positions lie in the text", () => {
   const texts = fc.oneof(
@@ -308,6 +263,6 @@ test("the parser never throws, and its positions lie in the text", () => {
       }
       if (!result.ok) assert.ok(result.problems.length > 0);
     }),
-    { numRuns: 2000 },
+    { numRuns: 500 },
   );
 });

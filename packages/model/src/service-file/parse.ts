@@ -9,7 +9,7 @@ import type { Service } from "./service.ts";
 import { readYaml } from "./yaml-document.ts";
 
 /** Problems of one file that are reported; a file with more is not worth reading on. */
-export const PROBLEMS_MAX = 100;
+const PROBLEMS_MAX = 100;
 
 /** Leaving out a member may leave its holder without a needed one, and so on up to the section. */
 const PRUNE_ROUNDS_MAX = 6;

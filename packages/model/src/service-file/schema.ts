@@ -43,7 +43,7 @@ const websocket = z.strictObject({
   idle: duration({ min: SECOND, max: 7 * DAY }).optional(),
 });
 
-export const routeSchema = z.strictObject({
+const routeSchema = z.strictObject({
   match: z.strictObject({ path: absolutePath.optional(), prefix: absolutePath.optional() }),
   respond: z
     .strictObject({
@@ -65,15 +65,15 @@ export const routeSchema = z.strictObject({
   websocket: websocket.optional(),
 });
 
-export const ownershipSchema = z.strictObject({
+const ownershipSchema = z.strictObject({
   guard: choice("none", "sdk").optional(),
   sharding: choice("key").optional(),
   placement: choice("least-loaded", "spread", "pack", "rendezvous").optional(),
   idle: duration({ min: SECOND, max: 30 * DAY }).optional(),
   lease: duration({ min: SECOND, max: DAY }).optional(),
   believe: duration({ min: SECOND, max: DAY }).optional(),
-  drain: duration({ min: 0, max: HOUR / 2 }).optional(),
-  park: duration({ min: 0, max: HOUR }).optional(),
+  drain: duration({ min: 1, max: HOUR / 2 }).optional(),
+  park: duration({ min: 1, max: HOUR }).optional(),
   "moves-per-second": integer({ min: 1, max: 100_000 }).optional(),
   "unknown-key": integer({ min: 400, max: 599 }).optional(),
 });

@@ -7,7 +7,7 @@ export const FILE_BYTES_MAX = 262_144;
 /** Aliases that one file may expand to: `&a` and `*a` are allowed, bombs of them are not. */
 const ALIASES_MAX = 100;
 
-export interface YamlProblem {
+interface YamlProblem {
   readonly position: Position;
   readonly what: string;
   readonly fix: string;

@@ -60,15 +60,21 @@ export class Core {
   readonly moving = new Set<Shard>();
   /** Work that may stage, to be done right after the answers of a commit, before what waits. */
   readonly tasks: (() => void)[] = [];
+  /** Answers to renewals, where a store that others can write makes them wait for a commit (S1). */
+  renewals: (() => void)[] = [];
   effects: Effect[] = [];
   staging: Staging;
   /** Committed. */
   revision: bigint;
   /** End of the load, or of the lift of T4: S4 and P6 count from here. */
   loadedAt: number;
+  /** S4 and P6 of the load, for people. */
+  holdUntil = Number.NEGATIVE_INFINITY;
   /** T4: until then a shard without a row may be believed in by somebody. */
   freeHoldUntil = Number.NEGATIVE_INFINITY;
   pendingResolves = 0;
+  /** T4: revisions between these were given by commits that the store has lost. */
+  readonly lost: { readonly above: bigint; readonly upTo: bigint }[] = [];
 
   constructor(config: CoordinatorConfig, loaded: LoadedState) {
     this.config = config;
@@ -106,6 +112,13 @@ export class Core {
   /** Runs `task` after the next commit's answers; it may stage, which an answer never does. */
   later(task: () => void): void {
     this.answer(() => this.tasks.push(task));
+  }
+
+  /** Rows of shards, over all services. */
+  get shardCount(): number {
+    let count = 0;
+    for (const service of this.services.values()) count += service.shards.size;
+    return count;
   }
 
   /** Entries of one commit fit in one frame; what would be too much waits for the next. */
@@ -161,6 +174,17 @@ export class Core {
     // Judged after the commit: until then its entry is not out, and nobody can acknowledge it.
     this.later(() => clearance.judge());
     return clearance;
+  }
+
+  /** `proxy` begins to believe: it counts for what is under way, unless it has acknowledged. */
+  joinClearances(proxy: Proxy): void {
+    for (const clearance of this.clearances) {
+      if (this.believesUntil(proxy, clearance.service) > this.now()) continue;
+      clearance.join(proxy);
+      this.due.add(this.now() + this.wait(clearance.service.row.waitFeedLeaseMs), () =>
+        this.#watchLeases(clearance),
+      );
+    }
   }
 
   /** Lets go of the proxies whose lease is over by now, and looks again when the next one is. */

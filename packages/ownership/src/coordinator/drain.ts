@@ -32,11 +32,15 @@ export function continueDrain(core: Core, server: Server): void {
 }
 
 const byUse = (shards: Iterable<Shard>): Shard[] =>
-  Array.from(shards).sort((a, b) => a.touchedAt - b.touchedAt);
+  Array.from(shards).toSorted((a, b) => a.touchedAt - b.touchedAt);
 
 function step(core: Core, server: Server): void {
   const list = server.drainList;
-  if (list === undefined || list.length === 0 || core.servers.get(server.row.incarnation) !== server)
+  if (
+    list === undefined ||
+    list.length === 0 ||
+    core.servers.get(server.row.incarnation) !== server
+  )
     return;
   const perSecond = server.service.row.movesPerSecond || MOVES_PER_SECOND_DEFAULT;
   const stepMs = Math.max(STEP_MS, 1000 / perSecond);

@@ -1,6 +1,7 @@
 import type { FeedEntryInit } from "../frame-init.ts";
 
-interface Published {
+/** One commit's entries. */
+export interface Published {
   readonly revision: bigint;
   readonly entries: readonly FeedEntryInit[];
   readonly at: number;
@@ -47,15 +48,20 @@ export class Feed {
     }
   }
 
-  /** All entries after `revision`; undefined: no longer kept, a snapshot is needed. */
-  since(revision: bigint): FeedEntryInit[] | undefined {
+  /**
+   * What was published after `revision`, in order; undefined: not kept any more, or more than
+   * `countMax` batches, so that a snapshot is shorter.
+   */
+  since(revision: bigint, countMax: number): readonly Published[] | undefined {
     if (revision < this.#floor) return undefined;
-    const missed: FeedEntryInit[] = [];
-    for (let index = this.#firstAfter((batch) => batch.revision > revision); ; index += 1) {
-      const batch = this.#batches[index];
-      if (batch === undefined) return missed;
-      for (const entry of batch.entries) missed.push(entry);
-    }
+    const start = this.#firstAfter((batch) => batch.revision > revision);
+    if (this.#batches.length - start > countMax) return undefined;
+    return this.#batches.slice(start);
+  }
+
+  /** Batches that a proxy which acknowledged `revision` has still to acknowledge. */
+  countAfter(revision: bigint): number {
+    return this.#batches.length - this.#firstAfter((batch) => batch.revision > revision);
   }
 
   /** P8: what was published at or before `at` must have been acknowledged up to this revision. */
@@ -63,15 +69,6 @@ export class Feed {
     const index = this.#firstAfter((batch) => batch.at > at);
     const batch = index > this.#start ? this.#batches[index - 1] : undefined;
     return batch?.revision ?? 0n;
-  }
-
-  /** T4: nobody's old revision can be compared with what comes now. */
-  reset(revision: bigint): void {
-    this.#batches.length = 0;
-    this.#start = 0;
-    this.#entryCount = 0;
-    this.#floor = revision;
-    this.#last = revision;
   }
 
   #firstAfter(isAfter: (batch: Published) => boolean): number {

@@ -3,15 +3,7 @@ import type { ShardEpochInit } from "../frame-init.ts";
 import type { ShardRow } from "../store.ts";
 import type { Core } from "./core.ts";
 import { movingEntry, shardRow } from "./rows.ts";
-import {
-  canTake,
-  dropRow,
-  give,
-  place,
-  publishFree,
-  publishOwner,
-  shardState,
-} from "./shards.ts";
+import { canTake, dropRow, give, place, publishFree, publishOwner, shardState } from "./shards.ts";
 import type { Move, Server, Shard } from "./state.ts";
 import { SHARD_TABLE } from "./transitions.ts";
 

@@ -20,7 +20,7 @@ export type ProblemCode =
   | "too-many-peers"
   | "too-many-resolves"
   | "too-many-moves"
-  | "replaced"
+  | "deposed"
   | "busy"
   | "bad-key"
   | "bad-request"

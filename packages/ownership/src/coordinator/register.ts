@@ -1,6 +1,7 @@
 import { After, ServerState } from "@belay/protocol";
 import type { FrameOf } from "../frame-init.ts";
 import type { Core } from "./core.ts";
+import { sendRevokes } from "./moves.ts";
 import type { ProblemText } from "./problem.ts";
 import { serverEntry } from "./rows.ts";
 import { dropTombstone, endServer } from "./server-end.ts";
@@ -21,31 +22,39 @@ const SECRET_BYTES_MAX = 64;
  */
 export function register(core: Core, peer: Peer, frame: Register): void {
   if (!core.peers.has(peer.id)) return;
+  const { requestId } = frame;
   const service = core.services.get(frame.service);
   if (service === undefined || service.row.removed) {
-    refuse(core, peer, frame, {
+    core.refuse(peer, {
+      requestId,
       code: "service-unknown",
       message: `No service "${frame.service}" is defined: write its service file, or wait until the control plane has told it.`,
       retryAfterMs: 1000,
     });
     return;
   }
-  const invalid = findInvalid(frame) ?? findMismatch(core, peer, service, frame);
-  if (invalid !== undefined) return refuse(core, peer, frame, invalid);
+  const same = service.servers.get(frame.serverId);
+  if (same !== undefined && !peer.wentBack && isSameSecret(same.row.secret, frame.secret)) {
+    // Said again, for its answer was lost: the incarnation is there, and this renews it.
+    attach(core, peer, same);
+    return core.answer(() => {
+      same.leaseUntil = core.now() + core.wait(same.row.leaseMs);
+      greet(core, same, requestId);
+    });
+  }
+  const invalid = findInvalid(frame) ?? findMismatch(core, { peer, service, frame });
+  if (invalid !== undefined) return core.refuse(peer, { ...invalid, requestId });
   if (!endPredecessor(core, service, frame)) {
-    return refuse(core, peer, frame, {
+    return core.refuse(peer, {
+      requestId,
       code: "wrong-secret",
       message: `previous_secret is not that of incarnation ${frame.previousIncarnation}: only the process that registered it may speak for it.`,
     });
   }
   const taken = findTaken(core, service, frame);
-  if (taken !== undefined) return refuse(core, peer, frame, taken);
+  if (taken !== undefined) return core.refuse(peer, { ...taken, requestId });
   if (waitsForAddress(core, peer, frame)) return undefined;
   return admit(core, { peer, service, frame });
-}
-
-function refuse(core: Core, peer: Peer, frame: Register, problem: ProblemText): void {
-  core.refuse(peer, { ...problem, requestId: frame.requestId });
 }
 
 function findInvalid(frame: Register): ProblemText | undefined {
@@ -63,7 +72,11 @@ function findInvalid(frame: Register): ProblemText | undefined {
     };
   }
   const { length } = frame.secret;
-  if (length < SECRET_BYTES_MIN || length > SECRET_BYTES_MAX || frame.zone.length > ZONE_LENGTH_MAX) {
+  if (
+    length < SECRET_BYTES_MIN ||
+    length > SECRET_BYTES_MAX ||
+    frame.zone.length > ZONE_LENGTH_MAX
+  ) {
     return {
       code: "bad-frame",
       message: `the secret must have ${SECRET_BYTES_MIN}-${SECRET_BYTES_MAX} bytes (has ${length}), the zone at most ${ZONE_LENGTH_MAX} characters.`,
@@ -72,11 +85,13 @@ function findInvalid(frame: Register): ProblemText | undefined {
   return undefined;
 }
 
-function findMismatch(
-  core: Core,
-  peer: Peer,
-  ...[service, frame]: [Service, Register]
-): ProblemText | undefined {
+interface Registration {
+  readonly peer: Peer;
+  readonly service: Service;
+  readonly frame: Register;
+}
+
+function findMismatch(core: Core, { peer, service, frame }: Registration): ProblemText | undefined {
   if (peer.server !== undefined) {
     return {
       code: "bad-frame",
@@ -133,7 +148,8 @@ function waitsForAddress(core: Core, peer: Peer, frame: Register): boolean {
   for (const ended of core.ended.values()) {
     if (ended.address !== frame.address) continue;
     if (ended.waiting.length >= core.limits.waitingRegistrations) {
-      refuse(core, peer, frame, {
+      core.refuse(peer, {
+        requestId: frame.requestId,
         code: "address-taken",
         message: `too many wait for address ${frame.address} already.`,
         retryAfterMs: 1000,
@@ -146,13 +162,7 @@ function waitsForAddress(core: Core, peer: Peer, frame: Register): boolean {
   return false;
 }
 
-interface Admitted {
-  readonly peer: Peer;
-  readonly service: Service;
-  readonly frame: Register;
-}
-
-function admit(core: Core, { peer, service, frame }: Admitted): void {
+function admit(core: Core, { peer, service, frame }: Registration): void {
   dropTombstone(core, service, frame.serverId);
   const now = core.now();
   const server: Server = {
@@ -183,6 +193,8 @@ function admit(core: Core, { peer, service, frame }: Admitted): void {
   core.servers.set(server.row.incarnation, server);
   service.servers.set(server.row.serverId, server);
   peer.server = server;
+  // T4: what it held of the lost commits is gone with its former life.
+  peer.wentBack = false;
   core.staging.put(server.row);
   core.staging.publish(serverEntry(server.row));
   core.answer(() => {
@@ -196,8 +208,32 @@ function admit(core: Core, { peer, service, frame }: Admitted): void {
   );
 }
 
-/** Answers Register and Resume. */
-export function sendRegistered(core: Core, server: Server, requestId: number): void {
+/** `peer` is the server's session from now on. */
+export function attach(core: Core, peer: Peer, server: Server): void {
+  const old = server.peer;
+  if (old !== undefined && old !== peer) {
+    old.server = undefined;
+    core.answer(() => core.close(old, "replaced by a newer session of the same incarnation"));
+  }
+  server.peer = peer;
+  peer.server = server;
+}
+
+/** Answers Resume: who it is, then what it has to give up. */
+export function greet(core: Core, server: Server, requestId: number): void {
+  sendRegistered(core, server, requestId);
+  sendRevokes(core, server, server.moving);
+  if (server.drainList !== undefined) sendProgress(core, server);
+}
+
+export function sendProgress(core: Core, server: Server): void {
+  core.send(server.peer, {
+    case: "drainProgress",
+    value: { incarnation: server.row.incarnation, remaining: server.shards.size },
+  });
+}
+
+function sendRegistered(core: Core, server: Server, requestId: number): void {
   core.send(server.peer, {
     case: "registered",
     value: {

@@ -2,8 +2,8 @@ import { After, DeathProof } from "@belay/protocol";
 import type { FrameOf } from "../frame-init.ts";
 import type { Core } from "./core.ts";
 import { beginDrain } from "./drain.ts";
-import { release, sendRevokes } from "./moves.ts";
-import { isSameSecret, sendRegistered } from "./register.ts";
+import { release } from "./moves.ts";
+import { attach, greet, isSameSecret, sendProgress } from "./register.ts";
 import { endServer } from "./server-end.ts";
 import { serverState, shardState } from "./shards.ts";
 import type { Peer, Server } from "./state.ts";
@@ -17,8 +17,13 @@ function ownServer(peer: Peer, incarnation: bigint): Server | undefined {
   return peer.server?.row.incarnation === incarnation ? peer.server : undefined;
 }
 
-function tellExpired(core: Core, peer: Peer, incarnation: bigint, ...[reason]: [string]): void {
-  core.answer(() => core.send(peer, { case: "serverExpired", value: { incarnation, reason } }));
+interface Expired {
+  readonly incarnation: bigint;
+  readonly reason: "unknown" | "wrong-secret";
+}
+
+function tellExpired(core: Core, peer: Peer, expired: Expired): void {
+  core.answer(() => core.send(peer, { case: "serverExpired", value: expired }));
 }
 
 /** After a lost connection (S5, M3): the same incarnation, then what it has to give up. */
@@ -27,23 +32,13 @@ export function resume(core: Core, peer: Peer, frame: FrameOf<"resume">): void {
   const action = SERVER_TABLE[serverState(server)].resume;
   // T4: what this peer holds may come from commits that the store has lost.
   if (server === undefined || action === "tell-expired" || peer.wentBack) {
-    return tellExpired(core, peer, frame.incarnation, "unknown");
+    return tellExpired(core, peer, { incarnation: frame.incarnation, reason: "unknown" });
   }
   if (!isSameSecret(server.row.secret, frame.secret)) {
-    return tellExpired(core, peer, frame.incarnation, "wrong-secret");
+    return tellExpired(core, peer, { incarnation: frame.incarnation, reason: "wrong-secret" });
   }
-  const old = server.peer;
-  if (old !== undefined && old !== peer) {
-    old.server = undefined;
-    core.answer(() => core.close(old, "replaced by a newer session of the same incarnation"));
-  }
-  server.peer = peer;
-  peer.server = server;
-  return core.answer(() => {
-    sendRegistered(core, server, frame.requestId);
-    sendRevokes(core, server, server.moving);
-    if (serverState(server) === "draining") sendProgress(core, server);
-  });
+  attach(core, peer, server);
+  return core.answer(() => greet(core, server, frame.requestId));
 }
 
 /** S1: decided in the order of arrival with S3's expiry, answered after that order is durable. */
@@ -51,7 +46,7 @@ export function renew(core: Core, peer: Peer, frame: FrameOf<"renewServerLease">
   const server = ownServer(peer, frame.incarnation);
   const action = SERVER_TABLE[serverState(server)].renew;
   if (server === undefined || action === "tell-expired" || peer.wentBack) {
-    return tellExpired(core, peer, frame.incarnation, "unknown");
+    return tellExpired(core, peer, { incarnation: frame.incarnation, reason: "unknown" });
   }
   server.load = frame.load;
   core.counters.renewals += 1;
@@ -77,7 +72,8 @@ function extendLease(core: Core, server: Server): void {
 /** M3 */
 export function releaseShards(core: Core, peer: Peer, frame: FrameOf<"release">): void {
   const server = ownServer(peer, frame.incarnation);
-  if (server === undefined) return tellExpired(core, peer, frame.incarnation, "unknown");
+  if (server === undefined)
+    return tellExpired(core, peer, { incarnation: frame.incarnation, reason: "unknown" });
   for (const shard of frame.shards) release(core, server, shard);
   return undefined;
 }
@@ -95,7 +91,8 @@ export function busy(core: Core, peer: Peer, frame: FrameOf<"busy">): void {
 /** G2: by this incarnation and active, as committed. */
 export function confirm(core: Core, peer: Peer, frame: FrameOf<"confirm">): void {
   const server = ownServer(peer, frame.incarnation);
-  if (server === undefined) return tellExpired(core, peer, frame.incarnation, "unknown");
+  if (server === undefined)
+    return tellExpired(core, peer, { incarnation: frame.incarnation, reason: "unknown" });
   return core.answer(() => {
     const shard = server.service.shards.get(frame.key);
     const owned = shard?.owner === frame.incarnation && shardState(core, shard) === "owned";
@@ -116,16 +113,10 @@ export function confirm(core: Core, peer: Peer, frame: FrameOf<"confirm">): void
 /** M6 */
 export function startDrain(core: Core, peer: Peer, frame: FrameOf<"startDrain">): void {
   const server = ownServer(peer, frame.incarnation);
-  if (server === undefined) return tellExpired(core, peer, frame.incarnation, "unknown");
+  if (server === undefined)
+    return tellExpired(core, peer, { incarnation: frame.incarnation, reason: "unknown" });
   beginDrain(core, server);
   return core.answer(() => sendProgress(core, server));
-}
-
-export function sendProgress(core: Core, server: Server): void {
-  core.send(server.peer, {
-    case: "drainProgress",
-    value: { incarnation: server.row.incarnation, remaining: server.shards.size },
-  });
 }
 
 /** Leave, and Died with a proof (S8): a release of everything. */

@@ -4,7 +4,11 @@ import type { Core } from "./core.ts";
 import { trackIdle } from "./idle-buckets.ts";
 import { shardRow } from "./rows.ts";
 import type { Server, Service, Shard } from "./state.ts";
-import { SERVER_TABLE, type ServerState as ServerTableState, type ShardState } from "./transitions.ts";
+import {
+  SERVER_TABLE,
+  type ServerState as ServerTableState,
+  type ShardState,
+} from "./transitions.ts";
 
 /** A4: a server that some proxy cannot reach is placed on all the same after this long. */
 export const HOSTS_WAIT_MS = 2000;
@@ -40,7 +44,14 @@ export function give(core: Core, shard: Shard, server: Server): void {
 
 /** A new shard's object; it has an owner before the event ends. */
 export function createShard(core: Core, service: Service, key: string): Shard {
-  const shard: Shard = { service, key, owner: 0n, epoch: 0n, touchedAt: core.now(), move: undefined };
+  const shard: Shard = {
+    service,
+    key,
+    owner: 0n,
+    epoch: 0n,
+    touchedAt: core.now(),
+    move: undefined,
+  };
   service.shards.set(key, shard);
   trackIdle(shard);
   return shard;
@@ -104,7 +115,8 @@ export function place(core: Core, wish: PlaceWish): Choice {
 
 /** True if the server may be given a shard that was asked to go there. */
 export function canTake(server: Server): boolean {
-  if (SERVER_TABLE[serverState(server)].place === "refuse" || server.peer === undefined) return false;
+  if (SERVER_TABLE[serverState(server)].place === "refuse" || server.peer === undefined)
+    return false;
   return server.row.capacity === 0 || server.shards.size < server.row.capacity;
 }
 

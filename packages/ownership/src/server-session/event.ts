@@ -20,8 +20,8 @@ export interface ServerSessionConfig {
 export interface ServerSessionLimits {
   /** Requests begun or waiting for a confirmation. */
   readonly requests: number;
-  /** Epochs remembered as given up until acknowledged. */
-  readonly releases: number;
+  /** Keys that wait for a confirmation (G2). */
+  readonly confirms: number;
 }
 
 /** Chosen by the adapter; unique among the requests that have not ended. */
@@ -42,7 +42,11 @@ export interface Admission {
 
 export type RefusalReason = "moved" | "expired" | "unknown" | "not-ready";
 
-/** `x-belay-refused: <incarnation>; as-of=<asOf>; reason=<reason>` (G4). */
+/**
+ * `x-belay-refused: <incarnation>; as-of=<asOf>; reason=<reason>` (G4). The incarnation is the one
+ * that the request addressed, also when that is a former life of this server: a proxy drops a
+ * refusal of any other.
+ */
 export interface Refusal {
   readonly type: "refuse";
   readonly incarnation: bigint;
@@ -93,6 +97,13 @@ export type ServerSessionEffect =
   | { readonly type: "draining"; readonly remaining: number }
   | { readonly type: "drained" }
   | { readonly type: "ended" }
+  /** Not registered yet, tried again by itself: the service is not defined, the address is taken … */
+  | {
+      readonly type: "waiting";
+      readonly code: string;
+      readonly message: string;
+      readonly retryAfterMs: number;
+    }
   /** The coordinator refuses the registration for good (guard-mismatch, bad-address …). */
   | { readonly type: "refused"; readonly code: string; readonly message: string };
 

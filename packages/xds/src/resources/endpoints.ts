@@ -23,14 +23,20 @@ const cacheEntriesMax = 100_000;
  */
 export class EndpointEncoder {
   readonly #cache = new Map<string, Buffer>();
+  readonly #last: readonly Buffer[];
+
+  /** `last`: an encoded LbEndpoint that closes every list, such as a waiting room. */
+  constructor(last?: Uint8Array) {
+    this.#last = last === undefined ? [] : [field(2, last)];
+  }
 
   /** Addresses are sorted and counted once; one that is not `IP:port` throws a RangeError. */
   encode(service: string, addresses: Iterable<string>): Resource {
     const endpoints = [...new Set(addresses)].toSorted().map((address) => this.#endpoint(address));
-    const locality = Buffer.concat(endpoints);
+    const locality = Buffer.concat([...endpoints, ...this.#last]);
     const value = Buffer.concat([
       field(1, service),
-      ...(endpoints.length > 0 ? [fieldHead(2, locality.length), locality] : []),
+      ...(locality.length > 0 ? [fieldHead(2, locality.length), locality] : []),
     ]);
     return encodeResource({ typeUrl: typeUrls.endpoint, name: service, value, sources: [] });
   }

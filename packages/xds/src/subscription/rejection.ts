@@ -13,7 +13,7 @@ export interface Rejection {
 
 const mentions = (message: string, name: string): boolean => {
   const escaped = name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
-  return new RegExp(String.raw`(?<![\w.-])${escaped}(?![\w-])`).test(message);
+  return new RegExp(String.raw`(?<![\w.-])${escaped}(?![\w-]|\.\w)`).test(message);
 };
 
 /**
@@ -29,8 +29,10 @@ export const rejectedNames = (message: string, candidates: readonly string[]): s
   );
 };
 
-/** The sources that the message mentions by name; all of them when there is only one to choose. */
+/** The sources that the message mentions by name, longest name first; the only one in any case. */
 export const blamedSources = (message: string, sources: readonly Source[]): readonly Source[] => {
   if (sources.length === 1) return sources;
-  return sources.filter((source) => mentions(message, source.name));
+  return sources
+    .filter((source) => mentions(message, source.name))
+    .toSorted((one, other) => other.name.length - one.name.length);
 };

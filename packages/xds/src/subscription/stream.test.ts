@@ -242,10 +242,13 @@ test("rule 5: nothing is pushed unchanged, whatever is touched", () => {
   assert.deepEqual(drain(stream, viewOf(world)), []);
 });
 
+const versionOf = (resource: Resource | "pending" | undefined): string =>
+  typeof resource === "object" ? resource.version : "old";
+
 test("rules 5 and 7: after a reconnect only what differs from the client's versions is sent", () => {
   const view = viewOf(world);
   const held = (typeUrl: string, names: readonly string[]): Record<string, string> =>
-    Object.fromEntries(names.map((name) => [name, view.get(typeUrl, name)?.version ?? "old"]));
+    Object.fromEntries(names.map((name) => [name, versionOf(view.get(typeUrl, name))]));
   const stream = new StreamSubscription();
   stream.receive(ask(cluster, { held: held(cluster, ["a", "b", "gone"]) }));
   stream.receive(ask(endpoint, { subscribe: ["a", "b"], held: held(endpoint, ["a", "b"]) }));
@@ -261,4 +264,18 @@ test("a client that holds nothing is answered even when there is nothing", () =>
   assert.deepEqual(drain(stream, viewOf({})), ["CDS", "LDS"]);
   stream.touchAll();
   assert.deepEqual(drain(stream, viewOf({ [cluster]: { a: "1" } })), ["CDS +a"]);
+});
+
+test("rule 7: what is not known yet is neither answered nor taken away, and comes when it is known", () => {
+  const stream = subscribed();
+  const known = viewOf(world);
+  const view: View = {
+    get: (typeUrl, name) => (typeUrl === endpoint ? "pending" : known.get(typeUrl, name)),
+    names: (typeUrl) => known.names(typeUrl),
+  };
+  stream.touchAll();
+  stream.receive(ask(endpoint, { subscribe: ["c"] }));
+  assert.deepEqual(drain(stream, view), []);
+  stream.touch(endpoint, ["c"]);
+  assert.deepEqual(drain(stream, changed({ [endpoint]: { a: "1", b: "1", c: "1" } })), ["EDS +c"]);
 });

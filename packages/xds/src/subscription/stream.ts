@@ -39,6 +39,8 @@ const inFlightMax = 4;
  */
 export class StreamSubscription {
   readonly #types = new Map<string, TypeSubscription>();
+  #upserts: readonly TypeSubscription[] = [];
+  #removals: readonly TypeSubscription[] = [];
   #nonce = 0;
 
   /** Takes a request in; answers what the client refused, if it did. */
@@ -49,6 +51,8 @@ export class StreamSubscription {
     const first = known === undefined;
     if (first) {
       this.#types.set(typeUrl, type);
+      this.#upserts = this.#ordered(upsertOrder);
+      this.#removals = this.#ordered(removalOrder);
       const wildcard = wildcardTypes.has(typeUrl) && request.subscribe.length === 0;
       type.start(wildcard, request.held);
     }
@@ -74,12 +78,12 @@ export class StreamSubscription {
 
   /** The next response to write, if any; call again until there is none. */
   next(view: View): Response | undefined {
-    for (const type of this.#ordered(upsertOrder)) {
+    for (const type of this.#upserts) {
       if (this.#isBlocked(type)) continue;
       const outgoing = type.takeUpserts(view);
       if (outgoing !== undefined) return this.#send(type, outgoing);
     }
-    for (const type of this.#ordered(removalOrder)) {
+    for (const type of this.#removals) {
       if (!this.#mayRemove(type)) continue;
       const outgoing = type.takeRemovals(view);
       if (outgoing !== undefined) return this.#send(type, outgoing);
@@ -106,7 +110,7 @@ export class StreamSubscription {
   }
 
   status(): TypeStatus[] {
-    return this.#ordered(upsertOrder).map((type) => ({
+    return this.#upserts.map((type) => ({
       typeUrl: type.typeUrl,
       sent: type.sent.size,
       acked: [...type.sent].filter(([name, version]) => type.acked.get(name) === version).length,

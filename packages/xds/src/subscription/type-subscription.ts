@@ -3,7 +3,8 @@ import { blamedSources, type Rejection, rejectedNames } from "./rejection.ts";
 
 /** What a stream may see: the resources of its pool, as they are now. */
 export interface View {
-  get(typeUrl: string, name: string): Resource | undefined;
+  /** `pending`: it exists, but its content is not known yet: say nothing until it is (rule 7). */
+  get(typeUrl: string, name: string): Resource | "pending" | undefined;
   names(typeUrl: string): Iterable<string>;
 }
 
@@ -135,6 +136,9 @@ export class TypeSubscription {
    */
   reject(nonce: string, message: string): Rejection[] {
     const resources = this.#settle(nonce);
+    // A refused removal: nothing to park, but somebody should hear of it.
+    if (resources.length === 0)
+      return [{ typeUrl: this.typeUrl, name: "", version: "", message, sources: [] }];
     const blamed = rejectedNames(
       message,
       resources.map((resource) => resource.name),
@@ -181,6 +185,10 @@ export class TypeSubscription {
     this.#dirty.delete(name);
     const owed = this.#owed.delete(name);
     const resource = view.get(this.typeUrl, name);
+    if (resource === "pending") {
+      if (owed) this.#owed.add(name);
+      return undefined;
+    }
     if (resource === undefined) {
       if (this.sent.has(name) && !owed) this.gone.add(name);
       if (!owed || !this.#wants(name)) return undefined;

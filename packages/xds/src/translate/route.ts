@@ -52,13 +52,17 @@ const toMatch = ({ kind, value }: Route["match"], headers: HeaderMatcher[]): Rou
     headers,
   });
 
-const upgradesOnly = create(HeaderMatcherSchema, {
-  name: "upgrade",
-  headerMatchSpecifier: {
-    case: "stringMatch",
-    value: { matchPattern: { case: "exact", value: "websocket" }, ignoreCase: true },
-  },
-});
+const headerHas = (name: string, value: string): HeaderMatcher =>
+  create(HeaderMatcherSchema, {
+    name,
+    headerMatchSpecifier: {
+      case: "stringMatch",
+      value: { matchPattern: { case: "contains", value }, ignoreCase: true },
+    },
+  });
+
+/** As Envoy knows an upgrade: nobody escapes a time-out by half of it. */
+const upgradesOnly = [headerHas("upgrade", "websocket"), headerHas("connection", "upgrade")];
 
 /** What differs between an ordinary request and a WebSocket on the same route. */
 interface Limits {
@@ -136,7 +140,7 @@ const toRoutes = (place: Place): RouteInit[] => {
   if (!route.websocket) return [ordinary];
   const upgrade = {
     name: `${name} websocket`,
-    match: toMatch(route.match, [upgradesOnly]),
+    match: toMatch(route.match, upgradesOnly),
     ...forward(place, websocketLimits(service, route)),
   };
   return [upgrade, ordinary];

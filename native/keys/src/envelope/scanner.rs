@@ -1,130 +1,16 @@
-//! Finds the envelope in a protobuf body without its schema, as the body arrives (C1).
-//!
-//! The body is walked as one message. Candidates are its top-level length-delimited fields (of one
-//! number, if the place states it), tried as messages. One is the envelope if its marker field is
-//! the marker, and the first one counts; a candidate that is no protobuf is text or bytes of the
-//! application, and is skipped. Nothing is descended into further, so depth costs nothing. Each
-//! byte is looked at once or skipped; only the wanted ids (at most 256 bytes each) are copied.
-//!
-//! - An envelope must end within the scan limit. A field that reaches beyond it ends the search at
-//!   once, so the rest of a large body is never waited for.
-//! - Inside the envelope the last occurrence of an id counts, as protobuf has it; an empty id is an
-//!   absent one. If a wanted id is absent there is no key.
-//! - Broken wire format is `bad-envelope`; so is an envelope that has the marker and is broken.
-//! - Of a gRPC stream the first message is searched.
+//! The search itself, one state for each kind of byte that can come next.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::config::RouteConfig;
-use crate::key::{KEY_BYTES_MAX, Key};
+use super::ids::Ids;
+use super::{EnvelopePlace, Framing, Part, Progress};
 use crate::reason::Reason;
 use crate::wire::{MESSAGE_BYTES_MAX, Varint, split_tag};
 
 /// Deepest nesting of groups, as in Google's parsers.
 const GROUP_DEPTH_MAX: usize = 100;
-
-/// A routing id of the envelope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    App,
-    Server,
-    Player,
-    Envelope,
-}
-
-impl Part {
-    pub(crate) fn from_name(name: &str) -> Option<Part> {
-        match name {
-            "app" => Some(Part::App),
-            "server" => Some(Part::Server),
-            "player" => Some(Part::Player),
-            "envelope" => Some(Part::Envelope),
-            _ => None,
-        }
-    }
-}
-
-/// The ids that make the key, in order; joined by `/`.
-#[derive(Clone, Debug)]
-pub(crate) struct EnvelopeUse(SmallVec<[Part; 4]>);
-
-impl EnvelopeUse {
-    pub(crate) fn of(parts: &[Part]) -> Option<EnvelopeUse> {
-        (!parts.is_empty()).then(|| EnvelopeUse(SmallVec::from_slice(parts)))
-    }
-}
-
-/// Field numbers inside the envelope.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Numbers {
-    pub(crate) marker: u32,
-    /// Read by servers; every version is routed.
-    pub(crate) version: u32,
-    /// Of app, server, player, envelope.
-    pub(crate) parts: [u32; 4],
-}
-
-impl Default for Numbers {
-    fn default() -> Numbers {
-        Numbers {
-            marker: 1,
-            version: 2,
-            parts: [3, 4, 5, 6],
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct EnvelopePlace {
-    /// Number of the top-level field; 0: any.
-    pub(crate) field: u32,
-    pub(crate) marker: Box<[u8]>,
-    pub(crate) uses: EnvelopeUse,
-    pub(crate) numbers: Numbers,
-}
-
-/// How the message stands in the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// The body is the message.
-    Plain,
-    /// Behind a byte of flags and four of length.
-    Grpc,
-}
-
-impl Framing {
-    /// By the request's `content-type`.
-    #[must_use]
-    pub fn of_content_type(content_type: &[u8]) -> Framing {
-        const GRPC: &[u8] = b"application/grpc";
-        match content_type.get(..GRPC.len()) {
-            Some(start) if start.eq_ignore_ascii_case(GRPC) => Framing::Grpc,
-            _ => Framing::Plain,
-        }
-    }
-}
-
-/// How far the search is. Everything but `NeedMore` is final.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
-    NeedMore,
-    Found(Key),
-    /// No envelope, or not the wanted ids in it.
-    NotFound,
-    /// `bad-envelope`, or `bad-key` if the ids make no key.
-    Broken(Reason),
-}
-
-impl RouteConfig {
-    /// A scanner for one request's body; `None` if the route has no envelope.
-    #[must_use]
-    pub fn envelope_scanner(&self, framing: Framing) -> Option<EnvelopeScanner> {
-        let place = self.envelope.as_ref()?;
-        Some(EnvelopeScanner::new(place, framing, self.envelope_bytes))
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -144,7 +30,7 @@ enum Step {
     },
     /// An id that is wanted.
     Copy {
-        part: usize,
+        part: Part,
         left: u64,
     },
     /// The marker; `seen` bytes of it agree.
@@ -176,13 +62,12 @@ pub struct EnvelopeScanner {
     candidate: Option<Candidate>,
     /// Numbers of the open groups. A candidate is never inside one.
     groups: SmallVec<[u32; 4]>,
-    ids: [SmallVec<[u8; 24]>; 4],
-    too_long: [bool; 4],
+    ids: Ids,
     outcome: Option<Progress>,
 }
 
 impl EnvelopeScanner {
-    fn new(place: &Arc<EnvelopePlace>, framing: Framing, limit: u32) -> EnvelopeScanner {
+    pub(super) fn new(place: &Arc<EnvelopePlace>, framing: Framing, limit: u32) -> EnvelopeScanner {
         EnvelopeScanner {
             place: Arc::clone(place),
             step: match framing {
@@ -195,8 +80,7 @@ impl EnvelopeScanner {
             message_end: None,
             candidate: None,
             groups: SmallVec::new(),
-            ids: Default::default(),
-            too_long: [false; 4],
+            ids: Ids::default(),
             outcome: None,
         }
     }
@@ -266,7 +150,7 @@ impl EnvelopeScanner {
             if !between || !self.groups.is_empty() {
                 self.leave_broken_candidate();
             } else if candidate.marked {
-                self.outcome = Some(self.key());
+                self.outcome = Some(self.ids.key(&self.place.uses));
             } else {
                 self.leave_candidate();
             }
@@ -312,7 +196,7 @@ impl EnvelopeScanner {
             }
             Step::Copy { part, left } => {
                 let used = take(rest, left);
-                self.ids[part].extend_from_slice(&rest[..used]);
+                self.ids.extend(part, &rest[..used]);
                 self.step = Step::Copy {
                     part,
                     left: left - used as u64,
@@ -434,20 +318,10 @@ impl EnvelopeScanner {
             }
             return;
         }
-        let part = self
-            .place
-            .numbers
-            .parts
-            .iter()
-            .position(|&number| number == field);
-        let wanted =
-            part.filter(|&part| self.place.uses.0.iter().any(|used| *used as usize == part));
-        if let Some(part) = wanted {
-            self.ids[part].clear();
-            self.too_long[part] = length > KEY_BYTES_MAX as u64;
-            if !self.too_long[part] {
-                self.step = Step::Copy { part, left: length };
-            }
+        if let Some(part) = self.place.wanted(field)
+            && self.ids.begin(part, length)
+        {
+            self.step = Step::Copy { part, left: length };
         }
     }
 
@@ -497,34 +371,10 @@ impl EnvelopeScanner {
         };
         self.groups.clear();
         self.varint = Varint::default();
-        self.too_long = [false; 4];
-        self.ids.iter_mut().for_each(SmallVec::clear);
+        self.ids = Ids::default();
         self.step = Step::Skip {
             left: candidate.end - self.at,
         };
-    }
-
-    fn key(&self) -> Progress {
-        if self.too_long.contains(&true) {
-            return Progress::Broken(Reason::BadKey);
-        }
-        let uses = &self.place.uses.0;
-        let mut joined: SmallVec<[u8; 64]> = SmallVec::new();
-        for (index, part) in uses.iter().enumerate() {
-            let id = &self.ids[*part as usize];
-            if id.is_empty() {
-                return Progress::NotFound;
-            }
-            if index > 0 {
-                joined.push(b'/');
-            }
-            // Joined ids must not be mistaken for others: (a/b, c) is not (a, b/c).
-            if uses.len() > 1 && id.contains(&b'/') {
-                return Progress::Broken(Reason::BadKey);
-            }
-            joined.extend_from_slice(id);
-        }
-        Key::parse(&joined).map_or(Progress::Broken(Reason::BadKey), Progress::Found)
     }
 }
 

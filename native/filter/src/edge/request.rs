@@ -1,0 +1,145 @@
+//! A request's headers: strip what clients may not say, find the key, look it up.
+
+use super::{Edge, Phase, Route};
+use crate::abi::{HeadersStatus, Map, Stream};
+use crate::answer::{Reply, reason_of};
+use crate::headers::{KEY, RequestHeaders, SERVER, View, is_stripped_from_clients, strip};
+use crate::metrics::Outcome;
+use crate::process;
+use belay_keys::{Extraction, Framing, Key, NoKey, Reason, Strip};
+use belay_owner::ServerAnswer;
+
+/// What became of a request whose key or server is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Go,
+    Hold,
+    Answered,
+}
+
+impl Verdict {
+    fn headers(self) -> HeadersStatus {
+        match self {
+            Self::Go => HeadersStatus::Continue,
+            Self::Hold => HeadersStatus::StopAllAndWatermark,
+            Self::Answered => HeadersStatus::StopIteration,
+        }
+    }
+}
+
+impl Edge {
+    pub(super) fn begin(&self, stream: &mut Stream, end: bool) -> HeadersStatus {
+        // P4: before anything is read.
+        strip(stream, Map::Request, is_stripped_from_clients);
+        let Some(route) = stream.route_config() else {
+            return HeadersStatus::Continue;
+        };
+        let route = self.route.get_or_init(|| route);
+        if process::get().is_none() {
+            self.reply(stream, Reply::of(Reason::NoSnapshot));
+            return HeadersStatus::StopIteration;
+        }
+        let found = route.config.extract(&View {
+            stream,
+            map: Map::Request,
+        });
+        match found {
+            Extraction::Key { key, strip } => {
+                strip_path(stream, strip);
+                self.with_key(stream, route, key).headers()
+            }
+            Extraction::Server { id, strip } => {
+                strip_path(stream, strip);
+                self.with_server(stream, route, &id).headers()
+            }
+            // The bytes of an upgraded connection are no body.
+            Extraction::NeedBody if !end && stream.request_header("upgrade").is_none() => {
+                self.search_body(stream, route)
+            }
+            Extraction::NeedBody | Extraction::None => self.without_key(stream, route).headers(),
+            Extraction::Error(reason) => {
+                self.reply(stream, Reply::of(reason));
+                HeadersStatus::StopIteration
+            }
+        }
+    }
+
+    /// Names the key to the LB policy and the server, and looks for its owner.
+    pub(super) fn with_key(&self, stream: &mut Stream, route: &Route, key: Key) -> Verdict {
+        stream.set_header(Map::Request, KEY, &key.to_header_value());
+        let deadline = process::now_ms() + u64::from(route.config.park_ms);
+        self.deadline_ms.set(deadline);
+        let verdict = self.look(stream, route, &key);
+        if verdict == Verdict::Go {
+            self.count(Outcome::Hit, "hit");
+        }
+        self.key.replace(Some(key));
+        verdict
+    }
+
+    fn with_server(&self, stream: &mut Stream, route: &Route, id: &Key) -> Verdict {
+        let Some(service) = route.known.service() else {
+            return self.refuse(stream, Reason::NoSnapshot);
+        };
+        match service.server(id.as_str()) {
+            ServerAnswer::Active(server) | ServerAnswer::Draining(server) => {
+                let mut digits = itoa::Buffer::new();
+                let incarnation = digits.format(server.incarnation).as_bytes();
+                stream.set_header(Map::Request, SERVER, incarnation);
+                self.count(Outcome::Server, "server");
+                Verdict::Go
+            }
+            ServerAnswer::Gone => self.refuse(stream, Reason::ServerGone),
+            ServerAnswer::Unknown => self.refuse(stream, Reason::ServerUnknown),
+            ServerAnswer::Refused(refusal) => self.refuse(stream, reason_of(refusal)),
+        }
+    }
+
+    /// No place gave a key.
+    pub(super) fn without_key(&self, stream: &mut Stream, route: &Route) -> Verdict {
+        if route.config.is_keyed() && route.config.no_key == NoKey::Refuse {
+            return self.refuse(stream, Reason::NoKey);
+        }
+        if route
+            .config
+            .minted
+            .as_ref()
+            .is_some_and(|minted| minted.reader().is_some())
+        {
+            // A compressed answer would hide the key.
+            stream.remove_header(Map::Request, b"accept-encoding");
+        }
+        self.count(Outcome::NoKey, "no_key");
+        Verdict::Go
+    }
+
+    pub(super) fn refuse(&self, stream: &mut Stream, reason: Reason) -> Verdict {
+        self.reply(stream, Reply::of(reason));
+        Verdict::Answered
+    }
+
+    fn search_body(&self, stream: &mut Stream, route: &Route) -> HeadersStatus {
+        let content_type = stream.request_header("content-type").unwrap_or_default();
+        let framing = Framing::of_content_type(content_type);
+        match route.config.envelope_scanner(framing) {
+            Some(scanner) => {
+                self.scanner.replace(Some(Box::new(scanner)));
+                self.phase.set(Phase::Searching);
+                HeadersStatus::StopIteration
+            }
+            None => self.without_key(stream, route).headers(),
+        }
+    }
+}
+
+/// Takes the key out of the path.
+fn strip_path(stream: &mut Stream, strip: Option<Strip>) {
+    if let Some(strip) = strip {
+        let mut path = Vec::new();
+        strip.write(
+            stream.request_header(":path").unwrap_or_default(),
+            &mut path,
+        );
+        stream.set_header(Map::Request, ":path", &path);
+    }
+}

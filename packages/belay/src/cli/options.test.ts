@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { parseCount, parseDuration, parsePort, parsePortOrAny } from "./options.ts";
+
+test("a port is a whole number from 1 to 65535", () => {
+  assert.equal(parsePort("1"), 1);
+  assert.equal(parsePort("65535"), 65_535);
+  for (const bad of ["0", "65536", "80.5", "1e3", "", " 80", "http", "-1"]) {
+    assert.throws(() => parsePort(bad), /1 to 65535/, bad);
+  }
+  assert.equal(parsePortOrAny("0"), 0);
+});
+
+test("a time has a unit and is at most a day", () => {
+  assert.equal(parseDuration("250ms"), 250);
+  assert.equal(parseDuration("1.5s"), 1500);
+  assert.equal(parseDuration("2m"), 120_000);
+  assert.equal(parseDuration("24h"), 86_400_000);
+  for (const bad of ["", "5", "25h", "-1s", "1 s", "1d", "s"]) {
+    assert.throws(() => parseDuration(bad), /ms, s, m or h/, bad);
+  }
+});
+
+test("a count is a whole number of at least 0", () => {
+  assert.equal(parseCount("0"), 0);
+  for (const bad of ["-1", "1.5", "", "9999999999"]) assert.throws(() => parseCount(bad), bad);
+});
