@@ -98,3 +98,29 @@ test("services follow their files at the coordinator, one refusal blocks no othe
   assert.deepEqual(gone.body, { removed: "chat" });
   await until("the coordinator forgets it", () => !core.plane.link.book.services.has("chat"));
 });
+
+test("rule 7: a start that finds no files where the coordinator knows services tells proxies nothing", async (t) => {
+  const { coordinator, core: first } = await start(t);
+  await first.stop();
+  const core = await CoreUnderTest.start({ coordinatorPort: coordinator.port });
+  t.after(() => core.stop());
+  await until("alarm", () => /knows 1 services \(world\)/.test(core.plane.status().alarm));
+  const proxy = core.proxy();
+  await until("it asks", () => core.plane.proxies().length === 1);
+  assert.equal(core.plane.status().state, "starting");
+  assert.deepEqual(proxy.received, []);
+  assert.ok(core.plane.link.book.services.has("world"));
+  core.write("world.yaml", world);
+  await until("its file is back", () => proxy.names(typeUrls.cluster).join() === "world");
+  assert.equal(core.plane.status().alarm, "");
+});
+
+test("a first start without any service serves an empty configuration once the coordinator agrees", async (t) => {
+  const coordinator = await CoordinatorUnderTest.start();
+  t.after(() => coordinator.stop());
+  const core = await CoreUnderTest.start({ coordinatorPort: coordinator.port });
+  t.after(() => core.stop());
+  const proxy = core.proxy();
+  await until("the routes", () => proxy.names(typeUrls.route).join() === "edge");
+  assert.deepEqual(proxy.names(typeUrls.cluster), []);
+});

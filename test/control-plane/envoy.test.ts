@@ -28,7 +28,7 @@ describe("files to a real Envoy", { skip: needsEnvoy }, () => {
   const upstreams: Upstream[] = [];
 
   const serve = async (service: string): Promise<void> => {
-    const upstream = await Upstream.start(service);
+    const upstream = await Upstream.start((_, response) => response.end(service));
     upstreams.push(upstream);
     await registerServer(coordinator, service, { id: `${service}-1`, address: upstream.address });
   };

@@ -45,7 +45,9 @@ async function callAll(round: string): Promise<void> {
 }
 
 before(async () => {
-  const yaml = readFileSync(resolve(root, "examples/agents/agents.yaml"), "utf8");
+  const file = readFileSync(resolve(root, "examples/agents/agents.yaml"), "utf8");
+  const yaml = file.replace("hosts: [agents.localhost]\n", ""); // not every resolver knows it
+  assert.notEqual(yaml, file);
   belay = await BelayUnderTest.start({ agents: yaml });
   await Promise.all(["a", "b", "c"].map(addInstance));
 });

@@ -24,6 +24,8 @@ export interface EdgeOptions extends Partial<
     })[];
   /** Do not register and wait until it is open. */
   readonly cold?: boolean;
+  /** The coordinator sends no snapshot until `mute` is false. */
+  readonly mute?: boolean;
 }
 
 export interface Answer {
@@ -44,7 +46,7 @@ export interface Ask {
 }
 
 const ENVOY = process.env["BELAY_ENVOY"];
-const MODULE =
+export const MODULE =
   process.env["BELAY_MODULE"] ??
   fileURLToPath(new URL("../../native/target/release/libbelay.so", import.meta.url));
 
@@ -79,6 +81,7 @@ export class EdgeUnderTest {
   static async start(options: EdgeOptions): Promise<EdgeUnderTest> {
     if (ENVOY === undefined) throw new Error("BELAY_ENVOY must name the Envoy 1.40 binary");
     const coordinator = new ScriptedCoordinator();
+    coordinator.mute = options.mute ?? false;
     const coordinatorPort = await coordinator.listen();
     const [port, adminPort] = (await freePorts(2)) as [number, number];
     const servers = options.services.flatMap((service) => service.servers);
@@ -109,7 +112,14 @@ export class EdgeUnderTest {
       String(port),
     ];
     const level = ["--component-log-level", "dynamic_modules:info"];
-    const envoy = new Child("envoy", [...command, ...level, "--drain-time-s", "1"]);
+    const envoy = new Child("envoy", [
+      ...command,
+      ...level,
+      "--drain-time-s",
+      "1",
+      "--file-flush-interval-msec",
+      "100",
+    ]);
     const edge = new EdgeUnderTest(coordinator, { envoy, port, adminPort, folder, servers });
     if (options.cold !== true) await edge.#open(options);
     return edge;

@@ -5,9 +5,10 @@ import { until } from "@belay/testkit";
 import { EdgeUnderTest } from "./edge-under-test.ts";
 import { FakeServer } from "./fake-server.ts";
 
-const routes = [
-  { prefix: "/", config: { keys: [{ from: "path", template: "/s/{key}" }], park_ms: 2000 } },
-];
+const route = {
+  prefix: "/",
+  config: { keys: [{ from: "path", template: "/s/{key}" }], park_ms: 2000 },
+};
 const [guarded, plain] = [new FakeServer("guarded"), new FakeServer("plain")];
 let edge: EdgeUnderTest;
 const options = {
@@ -18,14 +19,14 @@ const options = {
       guarded: true,
       leaseMs: 3000,
       servers: [guarded],
-      routes: routes.map((route) => ({ ...route, host: "world" })),
+      routes: [{ ...route, host: "world" }],
     },
     {
       name: "docs",
       guarded: false,
       leaseMs: 3000,
       servers: [plain],
-      routes: routes.map((route) => ({ ...route, host: "docs", timeout: "0s" })),
+      routes: [{ ...route, host: "docs", timeout: "0s" }],
     },
   ],
 };

@@ -7,18 +7,16 @@ import { grpcMessage } from "./envelope-body.ts";
 import { FakeServer, type Seen } from "./fake-server.ts";
 import { Http2Client } from "./http2-client.ts";
 
-const routes = [
-  {
-    prefix: "/",
-    config: {
-      keys: [
-        { from: "path", template: "/s/{key}" },
-        { from: "header", name: "x-key" },
-      ],
-      park_ms: 4000,
-    },
+const route = {
+  prefix: "/",
+  config: {
+    keys: [
+      { from: "path", template: "/s/{key}" },
+      { from: "header", name: "x-key" },
+    ],
+    park_ms: 4000,
   },
-];
+};
 const parkMs = 4000;
 let edge: EdgeUnderTest;
 let [a, b]: [FakeServer, FakeServer] = [new FakeServer("a"), new FakeServer("b")];
@@ -34,7 +32,7 @@ before(async () => {
         guarded: true,
         parkMs,
         servers: [a, b],
-        routes: routes.map((route) => ({ ...route, host: "world" })),
+        routes: [{ ...route, host: "world" }],
       },
       {
         name: "grpc",
@@ -42,14 +40,14 @@ before(async () => {
         parkMs,
         http2: true,
         servers: [c, d],
-        routes: routes.map((route) => ({ ...route, host: "grpc" })),
+        routes: [{ ...route, host: "grpc" }],
       },
       {
         name: "plain",
         guarded: false,
         parkMs,
         servers: [e, f],
-        routes: routes.map((route) => ({ ...route, host: "plain" })),
+        routes: [{ ...route, host: "plain" }],
       },
       {
         name: "late",
@@ -57,7 +55,7 @@ before(async () => {
         parkMs,
         servers: [],
         spare: [await bare.listen(), await gone.listen()],
-        routes: routes.map((route) => ({ ...route, host: "late" })),
+        routes: [{ ...route, host: "late" }],
       },
     ],
   });

@@ -58,6 +58,8 @@ export class ScriptedCoordinator {
   /** Frames of the proxy, newest last; lease renewals are only counted. */
   readonly frames: FrameBody[] = [];
   renewals = 0;
+  /** Proxies get a welcome, but no snapshot. */
+  mute = false;
   /** Renewals get no answer. */
   silent = false;
   /** Resolves and mints get no answer. */
@@ -159,17 +161,12 @@ export class ScriptedCoordinator {
     ]);
   }
 
-  finishMove(
-    service: string,
-    key: string,
-    to: ScriptedServer,
-    after: After = After.RELEASED,
-  ): void {
+  finishMove(service: string, key: string, to: ScriptedServer): void {
     const epoch = this.#next();
     const { incarnation } = to;
     this.#shards.set(`${service}/${key}`, { incarnation, epoch, moving: false });
     this.#publish(
-      [{ case: "shardOwner", value: { service, key, epoch, incarnation, after } }],
+      [{ case: "shardOwner", value: { service, key, epoch, incarnation, after: After.RELEASED } }],
       epoch,
     );
   }
@@ -215,6 +212,7 @@ export class ScriptedCoordinator {
       case: "welcome",
       value: { generation: this.#generation, term: 1n, revision, marginMs: 200 },
     });
+    if (this.mute) return;
     const entries: Entry[] = [
       ...[...this.#services.values()].map((service) => this.#serviceEntry(service)),
       ...[...this.#servers.values()].map((server) => serverEntry(server, ServerState.ACTIVE)),

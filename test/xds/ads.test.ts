@@ -4,7 +4,7 @@ import { encodeEnvoy, decodeEnvoy, typeUrls } from "@belay/envoy-api";
 import { OpenLoop, until } from "@belay/testkit";
 import type { Draft } from "@belay/xds";
 import { ControlPlaneUnderTest, serviceFile } from "./control-plane-under-test.ts";
-import { EnvoyUnderTest, needsEnvoy, Upstream } from "./envoy-under-test.ts";
+import { EnvoyUnderTest, needsEnvoy, ServerProcess } from "./envoy-under-test.ts";
 
 const a = { host: "a.test" };
 const b = { host: "b.test" };
@@ -23,11 +23,11 @@ describe("a real Envoy on delta ADS", { skip: needsEnvoy }, () => {
   let plane: ControlPlaneUnderTest;
   let xdsPort: number;
   let envoy: EnvoyUnderTest;
-  let one: Upstream;
-  let two: Upstream;
+  let one: ServerProcess;
+  let two: ServerProcess;
 
   before(async () => {
-    [one, two] = await Promise.all([Upstream.start("one"), Upstream.start("two")]);
+    [one, two] = await Promise.all([ServerProcess.start("one"), ServerProcess.start("two")]);
     plane = new ControlPlaneUnderTest();
     xdsPort = await plane.server.listen("127.0.0.1", 0);
     envoy = await EnvoyUnderTest.start({ xdsPort });
@@ -36,8 +36,7 @@ describe("a real Envoy on delta ADS", { skip: needsEnvoy }, () => {
   after(async () => {
     await envoy?.stop();
     await plane?.server.close();
-    one?.stop();
-    two?.stop();
+    await Promise.all([one?.stop(), two?.stop()]);
   });
 
   test("rule 7: nothing is answered before the first complete build, then all is served", async () => {

@@ -15,6 +15,8 @@ export const envoyBinary: string =
 
 const target = process.env["CARGO_TARGET_DIR"] ?? join(root, "native/target");
 const moduleFolder = join(target, "release");
+/** Envoy's module, as cargo builds it. */
+export const moduleFile: string = join(moduleFolder, "libbelay.so");
 
 /** For `test`'s options: false, or why it cannot run here. */
 export const needsEnvoy: string | false = existsSync(envoyBinary)
@@ -22,7 +24,7 @@ export const needsEnvoy: string | false = existsSync(envoyBinary)
   : "not run: needs Envoy 1.40.0 (BELAY_ENVOY)";
 export const needsModule: string | false =
   needsEnvoy ||
-  (existsSync(join(moduleFolder, "libbelay.so"))
+  (existsSync(moduleFile)
     ? false
     : "not run: needs native/target/release/libbelay.so (cargo build --release)");
 
@@ -126,7 +128,7 @@ export class EnvoyUnderTest {
   }
 }
 
-/** A small HTTP server behind the edge. */
+/** An HTTP server behind the edge, in the test's own process. */
 export class Upstream {
   readonly #server: Server;
 
@@ -134,10 +136,8 @@ export class Upstream {
     this.#server = server;
   }
 
-  static async start(listener: RequestListener | string): Promise<Upstream> {
-    const answer: RequestListener =
-      typeof listener === "string" ? (_, response) => response.end(listener) : listener;
-    const server = createServer(answer);
+  static async start(listener: RequestListener): Promise<Upstream> {
+    const server = createServer(listener);
     const { promise, resolve } = Promise.withResolvers<void>();
     server.listen(0, "127.0.0.1", () => resolve());
     await promise;
@@ -157,5 +157,36 @@ export class Upstream {
   stop(): void {
     this.#server.closeAllConnections();
     this.#server.close();
+  }
+}
+
+const program = `
+  const [label] = process.argv.slice(1);
+  const server = require("node:http").createServer((_, response) => response.end(label));
+  server.listen(0, "127.0.0.1", () => console.log("listens on " + server.address().port + "."));
+`;
+
+/**
+ * A server in a process of its own: Node accepts a few connections per turn of its loop, so one that
+ * shares it with the load and the control plane would starve on a busy machine.
+ */
+export class ServerProcess {
+  readonly address: string;
+  readonly #child: Child;
+
+  private constructor(address: string, child: Child) {
+    this.address = address;
+    this.#child = child;
+  }
+
+  /** Answers `label` to everything. */
+  static async start(label: string): Promise<ServerProcess> {
+    const child = new Child(`server ${label}`, [process.execPath, "-e", program, label]);
+    const [, port] = await child.printed(/listens on (\d+)\./);
+    return new ServerProcess(`127.0.0.1:${port}`, child);
+  }
+
+  async stop(): Promise<void> {
+    await this.#child.stop();
   }
 }

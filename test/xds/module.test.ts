@@ -3,7 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { until } from "@belay/testkit";
 import { type EdgeOptions, waitingRoomEndpoint } from "@belay/xds";
 import { ControlPlaneUnderTest } from "./control-plane-under-test.ts";
-import { EnvoyUnderTest, needsModule, Upstream } from "./envoy-under-test.ts";
+import { EnvoyUnderTest, needsModule, ServerProcess } from "./envoy-under-test.ts";
 
 const module = { name: "belay" };
 const options: EdgeOptions = { module, accessLog: "hash" };
@@ -23,11 +23,11 @@ ${more}`,
 describe("the translation with Belay's module", { skip: needsModule }, () => {
   let plane: ControlPlaneUnderTest;
   let envoy: EnvoyUnderTest;
-  let server: Upstream;
+  let server: ServerProcess;
   const world = { host: "world.test" };
 
   before(async () => {
-    server = await Upstream.start("served");
+    server = await ServerProcess.start("served");
     plane = new ControlPlaneUnderTest(options, "edge", waitingRoomEndpoint());
     const xdsPort = await plane.server.listen("127.0.0.1", 0);
     plane.endpoints("world", server.address);
@@ -39,7 +39,7 @@ describe("the translation with Belay's module", { skip: needsModule }, () => {
   after(async () => {
     await envoy?.stop();
     await plane?.server.close();
-    server?.stop();
+    await server?.stop();
   });
 
   test("every resource is accepted", async () => {

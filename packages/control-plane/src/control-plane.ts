@@ -90,6 +90,9 @@ export class ControlPlane {
   readonly #startMs: number;
   #book: Book = openBook();
   #diskAlarm = "";
+  #emptyAlarm = "";
+  /** The folder was read without an alarm. */
+  #hasRead = false;
   #xdsPort = 0;
   #changes: Promise<unknown> = Promise.resolve();
   #changesWaiting = 0;
@@ -113,6 +116,9 @@ export class ControlPlane {
       clock,
       random: options.random,
       logger,
+      onLive: () => {
+        if (!this.#publisher.serving && this.#hasRead) this.#publish();
+      },
       onServers: (changed) => this.#publisher.serversChanged(changed),
     });
     const endpoints = this.link.book;
@@ -171,11 +177,11 @@ export class ControlPlane {
   }
 
   status(): ControlPlaneStatus {
+    const alarms = [this.#publisher.alarm, this.#book.alarm, this.#emptyAlarm, this.#diskAlarm];
     return {
       upMs: Math.round(this.#options.clock.now() - this.#startMs),
       state: this.#publisher.serving ? "serving" : "starting",
-      alarm:
-        [this.#publisher.alarm, this.#book.alarm, this.#diskAlarm].find((it) => it !== "") ?? "",
+      alarm: alarms.find((it) => it !== "") ?? "",
       coordinator: this.link.status(),
     };
   }
@@ -276,6 +282,7 @@ export class ControlPlane {
     this.#tell(before, this.#book);
     // Without a first good reading there is nothing to serve; an empty folder is one.
     if (this.#book.alarm !== "" && this.#book.served.size === 0) return;
+    this.#hasRead = true;
     this.#publish();
     try {
       await this.#store.save(this.#book.served);
@@ -309,8 +316,25 @@ export class ControlPlane {
 
   #publish(): void {
     const services = this.served();
+    if (services.length === 0 && !this.#mayBeEmpty()) return;
+    this.#emptyAlarm = "";
     this.#publisher.publish(services);
     this.link.define(services);
+  }
+
+  /**
+   * Rule 7, for a start with neither files nor a last good state: if the coordinator knows services,
+   * something was lost, and proxies that have them must keep them. Without its word, wait for it.
+   */
+  #mayBeEmpty(): boolean {
+    if (this.#publisher.serving) return true;
+    const { complete, services } = this.link.book;
+    if (!complete) return false;
+    if (services.size === 0) return true;
+    const names = [...services.keys()].slice(0, 5).join(", ");
+    this.#emptyAlarm = `${this.folder.path} has no service file, but the coordinator knows ${services.size} services (${names}): proxies are not told until there is one`;
+    this.#options.logger.error({ why: this.#emptyAlarm }, "service files");
+    return false;
   }
 }
 

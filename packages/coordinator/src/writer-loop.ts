@@ -52,6 +52,7 @@ export class WriterLoop {
    * then handles nothing more.
    */
   async stop(): Promise<void> {
+    this.handle({ type: "tick" });
     for (let commits = 0; commits < STOP_COMMITS_MAX && !this.#stopped; commits += 1) {
       this.#turn();
       if (this.#commit === undefined) break;

@@ -5,8 +5,10 @@ type Values = { readonly [Case in FrameCase]: Extract<FrameBody, { case: Case }>
 /** A received frame of that name. */
 export type FrameOf<Case extends FrameCase> = Values[Case];
 
+type Inits = { readonly [Case in FrameCase]: Extract<FrameBodyInit, { case: Case }>["value"] };
+
 /** What a sent frame of that name is made of. */
-export type InitOf<Case extends FrameCase> = Extract<FrameBodyInit, { case: Case }>["value"];
+export type InitOf<Case extends FrameCase> = Inits[Case];
 
 /** An element of `FeedBatch.entries`. */
 export type FeedEntryInit = NonNullable<InitOf<"feedBatch">["entries"]>[number];

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import test, { type TestContext } from "node:test";
 import type { ServerSession } from "@belay/ownership";
-import { AnswerGuard, type GuardedAnswer, withoutOwnHeaders } from "./answer.ts";
+import { GuardedAnswer, withoutOwnHeaders } from "./answer.ts";
 import { Visit } from "./visit.ts";
 
 interface Answered {
@@ -21,7 +21,6 @@ async function ask(
     guard: { answer: GuardedAnswer; owned: { now: boolean } },
   ) => void,
 ): Promise<Answered> {
-  const guard = new AnswerGuard();
   const owned = { now: true };
   const session = { mayAnswer: () => owned.now } satisfies Partial<ServerSession>;
   const server = createServer((incoming, reply) => {
@@ -35,7 +34,7 @@ async function ask(
     });
     visit.stage = "inside";
     visit.epoch = 7n;
-    handle(reply, { answer: guard.watch(incoming, reply, visit), owned });
+    handle(reply, { answer: new GuardedAnswer(incoming, reply, visit), owned });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

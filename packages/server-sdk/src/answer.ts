@@ -34,6 +34,7 @@ type Guard = (call: (args: unknown[]) => unknown, args: unknown[]) => unknown;
 /**
  * Watches over an answer while a handler writes it: puts our epoch on it, keeps `x-belay-*` headers
  * of the application off it (P4), and lets nothing out unless the visit may still answer (G6).
+ * Wrapping the methods of each reply costs 3 µs; one prototype for all cost thirty times as much.
  */
 export class GuardedAnswer {
   readonly #request: Request;

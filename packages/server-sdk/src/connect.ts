@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { BelayError, isErrorCode, type Clock, type Logger, type Random } from "@belay/model";
 import { type CoordinatorAddress, createBootClock, createSystemRandom } from "@belay/protocol";
@@ -18,7 +19,7 @@ export interface ConnectOptions {
   readonly zone?: string;
   /** Keys that it takes at most; 0, the default: no limit. */
   readonly capacity?: number;
-  /** What the coordinator's token file holds; needed beyond loopback. */
+  /** Needed where the coordinator asks for one; by default what the file BELAY_TOKEN_FILE holds. */
   readonly token?: string;
   /** Longest time that `drain` waits for keys to move away; 60,000 by default. */
   readonly drainMs?: number;
@@ -42,7 +43,7 @@ export async function connect(options: ConnectOptions): Promise<Belay> {
     coordinator: parseAddress(
       options.coordinator ?? process.env["BELAY_COORDINATOR"] ?? COORDINATOR_DEFAULT,
     ),
-    token: options.token ?? "",
+    token: options.token ?? readToken(process.env["BELAY_TOKEN_FILE"]),
     session: {
       service: options.service,
       serverId: options.serverId ?? process.env["BELAY_SERVER_ID"] ?? defaultServerId(random),
@@ -61,6 +62,10 @@ export async function connect(options: ConnectOptions): Promise<Belay> {
   await belay.close();
   const code = isErrorCode(refused.code) ? refused.code : "bad-request";
   throw new BelayError(code, refused.message, { details: { service: options.service } });
+}
+
+function readToken(file: string | undefined): string {
+  return file === undefined || file === "" ? "" : readFileSync(file, "utf8").trim();
 }
 
 function parseAddress(text: string): CoordinatorAddress {

@@ -172,6 +172,7 @@ export class Gate {
   }
 
   #disconnected(reason: DisconnectReason): void {
+    if (this.#closed) return;
     const { code, message, problemCode } = reason;
     const { logger } = this.#options;
     // Each try to come back fails with the same words: said once.

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "@belay/model";
-import { AnswerGuard, type GuardedAnswer } from "./answer.ts";
+import { GuardedAnswer } from "./answer.ts";
 import type { Gate } from "./gate.ts";
 import type { Reply, Request } from "./http-types.ts";
 import { parseIdentity } from "./identity.ts";
@@ -32,12 +32,11 @@ export function createHttpHandler<Req extends Request, Res extends Reply>(
   options: HttpHandlerOptions<Req, Res>,
 ): (request: Req, reply: Res) => void {
   const { gate } = options;
-  const guard = new AnswerGuard();
   return (request, reply) => {
     let inside: { answer: GuardedAnswer; context: RequestContext } | undefined;
     const visit = gate.enter("request", parseIdentity(request.headers), {
       admitted: (admitted) => {
-        const answer = guard.watch(request, reply, admitted);
+        const answer = new GuardedAnswer(request, reply, admitted);
         const context = new RequestContext(admitted.key, admitted.epoch);
         inside = { answer, context };
         options.contexts.set(request, context);

@@ -241,7 +241,9 @@ impl Machine {
             servers.end(&entry.server_id, entry.incarnation)
         };
         let Some(record) = record else {
-            if !service.is_guarded() && !self.session.needs_snapshot {
+            // Told again after a resume: what is still open to it is being waited for.
+            let known = self.moves.ending.contains_key(&entry.incarnation);
+            if !known && !service.is_guarded() && !self.session.needs_snapshot {
                 self.nothing_open_to(now, &service, entry.incarnation);
             }
             return;

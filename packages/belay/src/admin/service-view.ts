@@ -36,22 +36,31 @@ function definitionProblem(service: Service, code: string, message: string): Pro
 interface Sources {
   readonly file: FileState | undefined;
   readonly served: ServedService | undefined;
+  /** What proxies refuse of this file now. */
+  readonly rejections: readonly ProxyRejection[];
 }
 
 /** All services: those that proxies get, and files with problems that never were good. */
 export function toServicesView(controlPlane: ControlPlane): ServicesView {
-  const { served, files, alarm } = controlPlane.book();
+  const { served, files } = controlPlane.book();
+  const states = new Map(files.map((file) => [file.file, file]));
+  const rejections = Map.groupBy(controlPlane.rejections(), ({ sources }) => sources[0]?.file);
+  const owned = new Set<string>();
   const services: ServiceView[] = [];
   for (const [name, it] of served) {
-    const file = files.find((state) => state.file === it.service.source.file);
-    services.push(toServiceView(controlPlane, name, { file, served: it }));
+    const path = it.service.source.file;
+    owned.add(path);
+    const sources = { file: states.get(path), served: it, rejections: rejections.get(path) ?? [] };
+    services.push(toServiceView(controlPlane, name, sources));
   }
   const problems: Problem[] = [];
   for (const file of files) {
-    const owned = [...served.values()].some(({ service }) => service.source.file === file.file);
-    if (owned) continue;
+    if (owned.has(file.file)) continue;
     if (file.name === undefined || served.has(file.name)) problems.push(...file.problems);
-    else services.push(toServiceView(controlPlane, file.name, { file, served: undefined }));
+    else {
+      const sources = { file, served: undefined, rejections: [] };
+      services.push(toServiceView(controlPlane, file.name, sources));
+    }
   }
   return {
     services: services.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
@@ -59,23 +68,18 @@ export function toServicesView(controlPlane: ControlPlane): ServicesView {
     folder: {
       path: controlPlane.folder.path,
       managed: controlPlane.folder.managed,
-      alarm: controlPlane.status().alarm || alarm,
+      alarm: controlPlane.status().alarm,
     },
   };
 }
 
-function toServiceView(
-  controlPlane: ControlPlane,
-  name: string,
-  { file, served }: Sources,
-): ServiceView {
+function toServiceView(controlPlane: ControlPlane, name: string, sources: Sources): ServiceView {
+  const { file, served, rejections } = sources;
   const service = served?.service;
-  const source = service?.source.file ?? file?.file ?? "";
   const definition = controlPlane.definitionProblems().get(name);
-  const nacks = controlPlane.rejections().filter(({ sources }) => sources[0]?.file === source);
   return {
     name,
-    file: source,
+    file: service?.source.file ?? file?.file ?? "",
     line:
       service === undefined ? (file?.problems[0]?.line ?? 1) : positionOf(service, "service").line,
     // Without a file (a folder that cannot be read) the last good text is all there is.
@@ -94,6 +98,6 @@ function toServiceView(
         ? []
         : [definitionProblem(service, definition.code, definition.message)]),
     ],
-    nacks: nacks.map(toNackView),
+    nacks: rejections.map(toNackView),
   };
 }

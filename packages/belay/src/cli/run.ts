@@ -31,7 +31,10 @@ export function defineRun(program: Command): void {
         .default(60_000, "60s")
         .argParser(flag.parseDuration),
     )
-    .option("--advertise <ip>", "address under which edges reach it (default: 127.0.0.1)")
+    .option(
+      "--advertise <ip>",
+      "IP under which edges reach it, in HOST for the command (default: 127.0.0.1)",
+    )
     .option("--restart", "start the command anew when its lease was lost")
     .addOption(
       new Option("--on-lost-lease <what>", "when the coordinator is silent for a whole lease")

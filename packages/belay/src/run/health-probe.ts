@@ -1,15 +1,16 @@
 import { connect } from "node:net";
+import { formatSocketAddress, type SocketAddress } from "../machine/socket-address.ts";
 import type { HealthCheck } from "./run-settings.ts";
 
-/** One health check of a server on this machine: true if it is well. Never rejects. */
+/** One health check of a server: true if it is well. Never rejects. */
 export async function probeHealth(
   check: HealthCheck,
-  port: number,
+  at: SocketAddress,
   timeoutMs: number,
 ): Promise<boolean> {
-  if (check.kind === "tcp") return acceptsTcp(port, timeoutMs);
+  if (check.kind === "tcp") return acceptsTcp(at, timeoutMs);
   try {
-    const response = await fetch(`http://127.0.0.1:${port}${check.path}`, {
+    const response = await fetch(`http://${formatSocketAddress(at)}${check.path}`, {
       redirect: "manual",
       headers: { connection: "close" },
       signal: AbortSignal.timeout(timeoutMs),
@@ -21,8 +22,8 @@ export async function probeHealth(
   }
 }
 
-async function acceptsTcp(port: number, timeoutMs: number): Promise<boolean> {
-  const socket = connect({ host: "127.0.0.1", port });
+async function acceptsTcp(at: SocketAddress, timeoutMs: number): Promise<boolean> {
+  const socket = connect({ host: at.host, port: at.port });
   const { promise, resolve } = Promise.withResolvers<boolean>();
   socket.once("connect", () => resolve(true));
   socket.once("error", () => resolve(false));

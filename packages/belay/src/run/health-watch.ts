@@ -1,3 +1,4 @@
+import type { SocketAddress } from "../machine/socket-address.ts";
 import { probeHealth } from "./health-probe.ts";
 import type { HealthCheck } from "./run-settings.ts";
 
@@ -11,11 +12,11 @@ export class HealthWatch {
   #busy = false;
   readonly #timer: NodeJS.Timeout;
 
-  constructor(check: HealthCheck, port: number) {
+  constructor(check: HealthCheck, at: SocketAddress) {
     this.#timer = setInterval(() => {
       if (this.#busy) return;
       this.#busy = true;
-      void probeHealth(check, port, TIMEOUT_MS).then((well) => {
+      void probeHealth(check, at, TIMEOUT_MS).then((well) => {
         this.#busy = false;
         this.#failures = well ? 0 : this.#failures + 1;
       });

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { BelayError, type Logger } from "@belay/model";
 import { createBootClock, createSystemRandom } from "@belay/protocol";
@@ -7,7 +8,7 @@ import { readVersion } from "../cli/version.ts";
 import { createProcessLogger } from "../log/process-logger.ts";
 import { findFreePort, requireFreePort } from "../machine/free-port.ts";
 import { readToken } from "../machine/loopback.ts";
-import { parseSocketAddress } from "../machine/socket-address.ts";
+import { parseSocketAddress, type SocketAddress } from "../machine/socket-address.ts";
 import { ExecProcess } from "../process/exec-process.ts";
 import { StopSignal } from "../process/stop-signal.ts";
 import { findExec } from "../proxy/envoy-files.ts";
@@ -26,7 +27,7 @@ interface Run {
   readonly words: readonly string[];
   readonly settings: RunSettings;
   readonly exec: string;
-  readonly port: number;
+  readonly at: SocketAddress;
   readonly serverId: string;
   readonly stop: StopSignal;
   readonly logger: Logger;
@@ -45,11 +46,13 @@ export async function runServer(words: readonly string[], settings: RunSettings)
   if (!SERVER_ID.test(serverId)) {
     throw new BelayError("usage", `--id ${serverId}: 1 to 128 of A-Z a-z 0-9 . _ - are needed`);
   }
+  const host = settings.advertise ?? "127.0.0.1";
+  if (isIP(host) === 0) throw new BelayError("usage", `--advertise ${host} is no IP address`);
   const run: Run = {
     words,
     settings,
     exec: findExec(),
-    port: await choosePort(settings.port),
+    at: { host, port: await choosePort(host, settings.port) },
     serverId,
     stop: new StopSignal(["SIGINT", "SIGTERM"]),
     logger,
@@ -67,7 +70,7 @@ async function live(run: Run, previous: Incarnation | undefined): Promise<number
 }
 
 async function liveOnce(run: Run, previous: Incarnation | undefined): Promise<LifeEnd> {
-  const { words, settings, port, serverId, stop, logger } = run;
+  const { words, settings, at, serverId, stop, logger } = run;
   const coordinator = parseSocketAddress(
     settings.coordinator ?? `127.0.0.1:${settings.coordinatorPort}`,
     "--coordinator (BELAY_COORDINATOR)",
@@ -90,7 +93,7 @@ async function liveOnce(run: Run, previous: Incarnation | undefined): Promise<Li
     return await new ServerLife({
       settings,
       serverId,
-      port,
+      at,
       coordinator,
       token,
       software: `belay ${readVersion()} run`,
@@ -125,22 +128,22 @@ function afterExit(command: ExecProcess, status: number, logger: Logger): void {
   else if (!command.isEnded) logger.debug({}, "the command ended; what it started goes on");
 }
 
-function commandEnv({ settings, port, serverId }: Run): NodeJS.ProcessEnv {
+function commandEnv({ settings, at, serverId }: Run): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _options, NODE_COMPILE_CACHE: _cache, ...env } = process.env;
   return {
     ...env,
     BELAY_SERVER_ID: serverId,
     BELAY_SERVICE: settings.service,
     BELAY_EDGE_URL: settings.edgeUrl ?? `http://127.0.0.1:${settings.edgePort}`,
-    PORT: String(port),
-    HOST: "127.0.0.1",
+    PORT: String(at.port),
+    HOST: at.host,
   };
 }
 
-async function choosePort(wanted: number | "auto"): Promise<number> {
-  if (wanted === "auto") return findFreePort("127.0.0.1");
+async function choosePort(host: string, wanted: number | "auto"): Promise<number> {
+  if (wanted === "auto") return findFreePort(host);
   // Otherwise somebody else's server would pass our health check.
-  await requireFreePort({ what: "the command", host: "127.0.0.1", port: wanted, env: "--port" });
+  await requireFreePort({ what: "the command", host, port: wanted, env: "--port" });
   return wanted;
 }
 

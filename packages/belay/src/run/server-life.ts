@@ -6,7 +6,7 @@ import { CliFailure } from "../cli/cli-failure.ts";
 import { EXIT } from "../cli/exit-code.ts";
 import { ProgressLine } from "../cli/progress-line.ts";
 import type { ExecEnd, ExecProcess } from "../process/exec-process.ts";
-import { formatSocketAddress } from "../machine/socket-address.ts";
+import { formatSocketAddress, type SocketAddress } from "../machine/socket-address.ts";
 import type { StopSignal } from "../process/stop-signal.ts";
 import { countConnections, exposedAddresses } from "./exposure.ts";
 import { probeHealth } from "./health-probe.ts";
@@ -22,7 +22,8 @@ const DRAIN_MS_MAX = 120_000;
 export interface ServerLifeOptions {
   readonly settings: RunSettings;
   readonly serverId: string;
-  readonly port: number;
+  /** Where it listens, as edges dial it. */
+  readonly at: SocketAddress;
   readonly coordinator: CoordinatorAddress;
   readonly token: string | undefined;
   readonly software: string;
@@ -117,14 +118,14 @@ export class ServerLife {
   }
 
   async #untilHealthy(): Promise<undefined> {
-    const { settings, port, command, clock } = this.#options;
+    const { settings, at, command, clock } = this.#options;
     const deadlineMs = clock.now() + settings.startTimeout;
     const probe = async (): Promise<undefined> => {
       if (command.isEnded || this.#options.stop.wanted) return undefined;
-      if (await probeHealth(settings.health, port, PROBE_TIMEOUT_MS)) return undefined;
+      if (await probeHealth(settings.health, at, PROBE_TIMEOUT_MS)) return undefined;
       if (clock.now() > deadlineMs) {
         throw new CliFailure(
-          `the command is not healthy on 127.0.0.1:${port} after ${settings.startTimeout / 1000} s.`,
+          `the command is not healthy on ${formatSocketAddress(at)} after ${settings.startTimeout / 1000} s.`,
           [
             "It must listen on the port that --port names; with --port auto that is in the variable PORT.",
             "--start-timeout gives it more time, --health says how it is checked.",
@@ -141,17 +142,16 @@ export class ServerLife {
   }
 
   #register(): void {
-    const { settings, port, serverId, logger, command, previous, token } = this.#options;
-    const watch = new HealthWatch(settings.health, port);
+    const { settings, at, serverId, logger, command, previous, token } = this.#options;
+    const watch = new HealthWatch(settings.health, at);
     this.#watch = watch;
-    const host = settings.advertise ?? "127.0.0.1";
     const coordinator = formatSocketAddress(this.#options.coordinator);
     const registration = new Registration({
       coordinator: this.#options.coordinator,
       ...(token === undefined ? {} : { token }),
       service: settings.service,
       serverId,
-      address: formatSocketAddress({ host, port }),
+      address: formatSocketAddress(at),
       zone: settings.zone,
       capacity: settings.capacity,
       ...(previous === undefined ? {} : { previous }),
@@ -159,13 +159,13 @@ export class ServerLife {
       clock: this.#options.clock,
       random: this.#options.random,
       logger,
-      countConnections: () => countConnections(port),
+      countConnections: () => countConnections(at.port),
       isHealthy: () => watch.healthy,
       onRegistered: (as) => {
         // If we are killed, belay-exec kills the command and says for us that it is dead (S8).
         command.tellSession({ coordinator, ...as, token });
         const fields = { service: settings.service, id: serverId, incarnation: as.incarnation };
-        logger.info({ ...fields, port }, "registered");
+        logger.info({ ...fields, address: formatSocketAddress(at) }, "registered");
       },
       onExpired: (reason) => this.#ended.resolve({ kind: "expired", reason }),
       onSilent: () => {
@@ -204,11 +204,11 @@ export class ServerLife {
   }
 
   #warnOfExposure(): void {
-    const { settings, port, logger } = this.#options;
-    const exposed = exposedAddresses(port);
+    const { settings, at, logger } = this.#options;
+    const exposed = exposedAddresses(at.port);
     if (exposed.length === 0 || settings.advertise !== undefined) return;
     logger.warn(
-      { port, address: exposed.join(",") },
+      { port: at.port, address: exposed.join(",") },
       "the command listens beyond loopback: who reaches it there passes Belay by; let it listen on HOST (127.0.0.1), or say --advertise if edges on other machines are meant",
     );
   }

@@ -31,6 +31,8 @@ export interface CoordinatorLinkOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  /** The feed's first complete snapshot of a connection was applied. */
+  onLive(): void;
   /** Servers or facts of these services may differ now. */
   onServers(services: ReadonlySet<string>): void;
 }
@@ -61,6 +63,8 @@ export class CoordinatorLink {
   #generation = "";
   #problem = "not connected yet";
   #wanted: readonly Service[] | undefined;
+  /** Once wanted, then dropped for a reason. */
+  readonly #dropped = new Set<string>();
   #defining: Promise<void> = Promise.resolve();
   #defined = "";
   #again: NodeJS.Timeout | undefined;
@@ -100,6 +104,8 @@ export class CoordinatorLink {
 
   /** These are all services from now on; said to the coordinator now and after each reconnect. */
   define(services: readonly Service[]): void {
+    for (const { name } of this.#wanted ?? []) this.#dropped.add(name);
+    for (const { name } of services) this.#dropped.delete(name);
     this.#wanted = services;
     this.#defined = "";
     this.#offer();
@@ -155,6 +161,7 @@ export class CoordinatorLink {
       this.#live = true;
       this.#options.logger.info({ servers: this.book.serverCount }, "following the feed");
       this.#offer();
+      this.#options.onLive();
     }
     if (applied.changed.size > 0) this.#options.onServers(applied.changed);
     return undefined;
@@ -183,10 +190,7 @@ export class CoordinatorLink {
     if (this.#closed || services === undefined || connection?.connected !== true) return;
     const specs = services.map(toServiceSpec);
     const names = new Set(services.map(({ name }) => name));
-    // What the coordinator knows from before and nobody wants any more; only a live feed can tell.
-    const removed = this.#live
-      ? [...this.book.services.keys()].filter((name) => !names.has(name))
-      : [];
+    const removed = this.#removed(names);
     const known = JSON.stringify([specs, removed]);
     if (known === this.#defined) return;
     try {
@@ -200,6 +204,17 @@ export class CoordinatorLink {
       this.#options.logger.warn({ why: String(cause) }, "services are not defined yet");
       this.#offerAgain();
     }
+  }
+
+  /**
+   * What the coordinator knows and nobody wants any more; only a live feed can tell. With no service
+   * at all, only what was dropped knowingly: a folder that came up empty removes nothing (rule 7).
+   */
+  #removed(wanted: ReadonlySet<string>): string[] {
+    if (!this.#live) return [];
+    const isOver = (name: string): boolean =>
+      !wanted.has(name) && (wanted.size > 0 || this.#dropped.has(name));
+    return [...this.book.services.keys()].filter(isOver);
   }
 
   #offerAgain(): void {

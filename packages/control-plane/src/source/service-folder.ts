@@ -64,7 +64,11 @@ export class ServiceFolder {
   refresh(): Promise<void> {
     clearTimeout(this.#soon);
     this.#soon = undefined;
-    this.#reading = this.#reading.then(() => this.#read());
+    this.#reading = this.#reading
+      .then(() => this.#read())
+      .catch((cause: unknown) => {
+        this.#options.logger.error({ why: messageOf(cause) }, "a reading of the folder failed");
+      });
     return this.#reading;
   }
 

@@ -1,5 +1,6 @@
 import type { Clock, Logger, Random } from "@belay/model";
 import type { FrameBodyInit } from "@belay/protocol";
+import type { TombstoneRow } from "../store.ts";
 import { waitMs } from "../wait.ts";
 import { Clearance, type ClearanceOptions } from "./clearance.ts";
 import { DueQueue } from "./due-queue.ts";
@@ -22,6 +23,7 @@ export interface Counters {
 /** An incarnation of an unguarded service that has ended, until the proxies are clear of it (M4). */
 export interface EndedServer {
   readonly address: string;
+  readonly row: TombstoneRow;
   readonly clearance: Clearance;
   /** Resolves and registrations to be taken up when it is. */
   readonly waiting: (() => void)[];
@@ -67,7 +69,9 @@ export class Core {
   /** Committed. */
   revision: bigint;
   /** End of the load, or of the lift of T4: S4 and P6 count from here. */
-  loadedAt: number;
+  loadedAt = Number.NEGATIVE_INFINITY;
+  /** The store had a term before this one. */
+  readonly wasUsed: boolean;
   /** S4 and P6 of the load, for people. */
   holdUntil = Number.NEGATIVE_INFINITY;
   /** T4: until then a shard without a row may be believed in by somebody. */
@@ -91,7 +95,7 @@ export class Core {
       this.limits.feedEntries,
     );
     this.staging = new Staging(this.revision);
-    this.loadedAt = this.clock.now();
+    this.wasUsed = loaded.meta.previousRevision > 0n;
   }
 
   now(): number {

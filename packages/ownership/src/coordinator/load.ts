@@ -41,7 +41,8 @@ export function loadRows(core: Core, rows: Iterable<Row>): void {
     core.services.get(row.service)?.tombstones.set(row.serverId, row);
     if (row.clear) core.cleared.add(row.incarnation);
   }
-  core.loadedAt = core.now();
+  // P6: of a store that was never used before, no proxy has heard.
+  if (core.wasUsed) core.loadedAt = core.now();
   for (const row of sorted.servers) loadServer(core, row);
   const moving: [Shard, ShardRow][] = [];
   for (const row of sorted.shards) {

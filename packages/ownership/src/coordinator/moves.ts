@@ -153,7 +153,6 @@ function settle(core: Core, shard: Shard, move: Move): void {
   }
   const old = core.servers.get(shard.owner);
   const released = { key: shard.key, epoch: shard.epoch };
-  core.clearances.delete(move.clearance);
   const target = move.idle ? undefined : moveTarget(core, shard, move);
   if (target === undefined) {
     publishFree(core, shard, move.after);

@@ -222,11 +222,7 @@ function pendingEntries(core: Core): FeedEntryInit[] {
   for (const shard of core.moving) {
     if (!shard.service.row.guarded) entries.push(movingEntry(shard));
   }
-  for (const { clearance } of core.ended.values()) {
-    const tombstones = clearance.service.tombstones.values();
-    const row = Array.from(tombstones).find((t) => t.incarnation === clearance.incarnation);
-    if (row !== undefined) entries.push(endedEntry(row));
-  }
+  for (const { row } of core.ended.values()) entries.push(endedEntry(row));
   return entries;
 }
 

@@ -59,7 +59,12 @@ function watchEnd(core: Core, server: Server, tombstone: TombstoneRow): void {
       for (const resume of ended?.waiting ?? []) core.later(resume);
     },
   });
-  core.ended.set(incarnation, { address: server.row.address, clearance, waiting: [] });
+  core.ended.set(incarnation, {
+    address: server.row.address,
+    row: tombstone,
+    clearance,
+    waiting: [],
+  });
 }
 
 /** Bounded: the oldest gone id makes room, and is `server-unknown` from then on. */

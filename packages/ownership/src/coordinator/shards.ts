@@ -65,6 +65,7 @@ export function dropRow(core: Core, shard: Shard): void {
 }
 
 function leaveOwner(core: Core, shard: Shard): void {
+  if (shard.move !== undefined) core.clearances.delete(shard.move.clearance);
   shard.move = undefined;
   core.moving.delete(shard);
   const owner = core.servers.get(shard.owner);

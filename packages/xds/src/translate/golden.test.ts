@@ -13,7 +13,8 @@ import type { EdgeOptions } from "./input.ts";
 import { toListener } from "./listener.ts";
 
 // Service files in, Envoy resources out: one folder a feature under testdata. UPDATE_GOLDENS=1 writes
-// the answers anew; read the difference before you keep it. test/xds shows them to a real Envoy.
+// the answers anew (then `npm run format`); read the difference before you keep it. test/xds shows
+// them to a real Envoy.
 
 const testdata = new URL("../../testdata", import.meta.url).pathname;
 const cases = readdirSync(testdata).filter((name) => name !== "bootstrap");
@@ -42,10 +43,12 @@ const draftsOf = (folder: string): Draft[] => {
   return isOwn ? [...drafts, toListener(listenAt, options)] : drafts;
 };
 
-const assertGolden = (path: string, actual: unknown): void => {
-  const text = `${JSON.stringify(actual, null, 2)}\n`;
-  if (process.env["UPDATE_GOLDENS"] === "1") writeFileSync(path, text);
-  assert.equal(text, readFileSync(path, "utf8"), `${path} differs; UPDATE_GOLDENS=1 writes it`);
+/** Compares content, so that goldens may be formatted as all other files are. */
+const assertGolden = (path: string, made: unknown): void => {
+  const text = JSON.stringify(made, null, 2);
+  if (process.env["UPDATE_GOLDENS"] === "1") writeFileSync(path, `${text}\n`);
+  const kept: unknown = JSON.parse(readFileSync(path, "utf8"));
+  assert.deepEqual(JSON.parse(text), kept, `${path} differs; UPDATE_GOLDENS=1 writes it anew`);
 };
 
 for (const folder of cases) {

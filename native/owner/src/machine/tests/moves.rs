@@ -229,6 +229,34 @@ fn m4_an_expired_server_loses_its_streams_at_once_and_then_is_quiet() {
 }
 
 #[test]
+fn m4_an_end_or_a_move_told_again_after_a_resume_is_not_quiet_before_its_time() {
+    let mut world = World::following(false);
+    world.own("k", 1, 8);
+    world.own("l", 2, 9);
+    let picks = (world.pick("k"), world.pick("l"));
+    let (end, mut of_l) = (ended("a", 1, After::Released), moving("l", 9));
+    if let Entry::ShardMoving(moving) = &mut of_l {
+        moving.incarnation = 2;
+    }
+    world.feed(vec![end.clone(), of_l.clone()]);
+    world.reconnect(5);
+    world
+        .frame(batch(13, 13, vec![end.clone(), of_l.clone()], None))
+        .unwrap();
+    assert_eq!(quiets(&world), []);
+    drop(picks);
+    world.shared.signal.check_quiet();
+    world.tick(10);
+    let mut said = quiets(&world);
+    said.sort();
+    assert_eq!(said, [(String::new(), 0, 1), ("l".into(), 9, 2)]);
+    // And told once more when all is quiet: said again at once.
+    world.reconnect(5);
+    world.frame(batch(13, 13, vec![end, of_l], None)).unwrap();
+    assert_eq!(quiets(&world).len(), 4);
+}
+
+#[test]
 fn m4_an_unknown_server_that_ends_is_quiet_at_once() {
     let mut world = World::following(false);
     world.feed(vec![ended("z", 99, After::Released)]);

@@ -1,0 +1,30 @@
+import { readFileSync } from "node:fs";
+import { BelayUnderTest, OpenLoop, runTypeScript, SocketFleet, pause, until } from "@belay/testkit";
+const yaml = readFileSync(new URL("../../examples/world/services/world.yaml", import.meta.url), "utf8").replace("lease: 15s", "lease: 3s").replace("drain: 10s","drain: 2s");
+const b = await BelayUnderTest.create({ world: yaml });
+try {
+  b.startCoordinator(); b.startControlPlane();
+  const start = (id: string) => b.spawn(`world-${id}`, [...runTypeScript, "examples/world/src/main.ts"], { env: { PORT: "auto", BELAY_SERVER_ID: `world-${id}` } });
+  const ws = ["a", "b", "c"].map(start);
+  for (const w of ws) await w.printed(/is ready/, 40000);
+  await b.startEdge();
+  const keys = Array.from({ length: 40 }, (_, i) => `k${i}`);
+  const load = new OpenLoop({ port: b.ports.edge, ratePerSecond: 150, next: (i) => ({ path: `/s/${keys[i % 40]}/count`, method: "POST" }), isGood: (r) => r.status === 200 });
+  const fleet = new SocketFleet(keys, (k) => `ws://127.0.0.1:${b.ports.edge}/s/${k}/socket`, 300);
+  await fleet.allOpen(30000);
+  await pause(2000);
+  const t = performance.now();
+  ws[0]!.signal("SIGTERM"); console.log("drain exit", await ws[0]!.exited(), (performance.now() - t) | 0, "ms");
+  await fleet.allOpen(30000); await pause(1500);
+  console.log("after drain: closed", fleet.closed.length, JSON.stringify(Object.groupBy(fleet.closed, (c) => String(c.code)), (k, v) => Array.isArray(v) ? v.length : v), "bad", load.bad.length, JSON.stringify(load.bad.slice(0, 3)).slice(0, 600), "good", load.good);
+  start("d"); await b.children.at(-1)!.printed(/is ready/, 40000);
+  console.log(await b.ask(["move", "world", "k1"]).catch(String));
+  await pause(1500);
+  await fleet.allOpen(30000);
+  console.log("after move: closed", fleet.closed.length, JSON.stringify(fleet.closed.slice(-2)), "bad", load.bad.length);
+  await load.stop(); console.log("bad", load.bad.length, JSON.stringify(load.bad.map((x) => "status" in x ? `${x.status} ${x.headers["x-belay-reason"]} ${x.body.slice(0,80)}` : x.error)).slice(0, 800), "good", load.good, "answers", fleet.answers, fleet.failedToOpen.slice(0, 5));
+  const lat = load.tookMs.toSorted((x, y) => x - y); console.log("p50", lat[lat.length >> 1], "p99", lat[Math.floor(lat.length * .99)]);
+  await fleet.stop();
+} catch (e) { console.log(e); for (const c of b.children) console.log(c.name, c.output.slice(-800)); }
+await b.stop();
+process.exit(0);
