@@ -1,6 +1,7 @@
 // A server that knows nothing of Belay: answers on PORT, with its pid. Words on its command line:
 // `exit=N`: its exit code after SIGTERM; `daemon`: serves from a grandchild in a session of its own;
-// `everywhere`: listens on all addresses; `ill`: /healthz answers 503 until SIGUSR1.
+// `everywhere`: listens on all addresses; `ill`: /healthz answers 503 until SIGUSR1. /hold is answered
+// at SIGUSR2.
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 
@@ -18,7 +19,10 @@ if (words.includes("daemon")) {
 } else {
   const server = createServer((request, response) => {
     if (request.url === "/healthz") response.statusCode = well ? 200 : 503;
-    response.end(`${process.pid}\n`);
+    const answer = () => response.end(`${process.pid}\n`);
+    if (request.url !== "/hold") return answer();
+    process.stdout.write("plain server: holding\n");
+    return process.once("SIGUSR2", answer);
   });
   server.listen(Number(process.env.PORT), words.includes("everywhere") ? "::" : process.env.HOST);
   server.on("listening", () =>

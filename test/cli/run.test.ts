@@ -47,7 +47,7 @@ describe("belay run", () => {
     const yaml = (name: string, lease: string): string =>
       `service: ${name}\nhosts: [${name}.test]\nkey: [{ path: "/{key}/**" }]\nownership: { lease: ${lease} }\n`;
     belay = await BelayUnderTest.create({
-      // An hour: what ends sooner was proven, not waited for.
+      // Ten minutes: what ends sooner was proven, not waited for.
       patient: yaml("patient", "10m"),
       hasty: yaml("hasty", "3s"),
     });
@@ -140,8 +140,9 @@ describe("belay run", () => {
 
   test("S8: belay run killed: its command dies, and is said to be dead", async () => {
     const child = run("patient", "orphan-1", ...command("daemon"));
-    await registered("patient", "orphan-1");
     const [, pid] = await child.printed(SERVED);
+    // From here on belay-exec knows whom to speak for; before, the lease would have to run out (S3).
+    await child.printed(/registered .*id=orphan-1/);
     child.signal("SIGKILL");
     await gone("patient", "orphan-1");
     assert.ok(!isAlive(Number(pid)));

@@ -119,7 +119,7 @@ export class CoreUnderTest {
       xds: { host: "127.0.0.1", port: 0 },
       pool: "edge",
       module: null,
-      accessLog: false,
+      accessLog: "off",
       software: "test",
       clock: createBootClock(),
       random: createSystemRandom(),

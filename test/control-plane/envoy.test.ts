@@ -112,7 +112,7 @@ describe("files to a real Envoy", { skip: needsEnvoy }, () => {
       "utf8",
     );
     const [, , full = ""] = /```yaml\n(.*?)```.*?```yaml\n(.*?)```/s.exec(page) ?? [];
-    assert.match(full, /access-log/);
+    assert.match(full, /close-code/);
     core.write("full.yaml", full.replace("service: world", "service: full"));
     await until("it is served", () => core.plane.served().some(({ name }) => name === "full"));
     await inSync();

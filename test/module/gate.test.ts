@@ -57,7 +57,9 @@ test("a snapshot that is late keeps the listener closed until it is complete", a
 test("a configuration that is wrong is refused with what, where and why; validation starts nothing", async () => {
   const folder = await mkdtemp(join(tmpdir(), "belay-gate-"));
   const file = join(folder, "envoy.json");
-  const validate = async (config: Record<string, unknown>): Promise<{ code: number; text: string }> => {
+  const validate = async (
+    config: Record<string, unknown>,
+  ): Promise<{ code: number; text: string }> => {
     const good = envoyConfig({
       module: MODULE,
       edgePort: 1,

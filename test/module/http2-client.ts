@@ -53,6 +53,30 @@ export class Http2Client {
     return promise;
   }
 
+  /** A WebSocket by extended CONNECT (RFC 8441); answers the raw stream once it is accepted. */
+  async socket(path: string): Promise<http2.ClientHttp2Stream> {
+    if (this.#session.remoteSettings.enableConnectProtocol !== true) {
+      await once(this.#session, "remoteSettings");
+    }
+    const stream = this.#session.request(
+      {
+        ":method": "CONNECT",
+        ":protocol": "websocket",
+        ":scheme": "http",
+        ":path": path,
+        ":authority": "x",
+        "sec-websocket-version": "13",
+        // RFC 8441 needs none, a server behind HTTP/1.1 does.
+        "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+      },
+      { endStream: false },
+    );
+    const [headers] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
+    const status = Number(headers[":status"]);
+    if (status !== 200) throw new Error(`not accepted: ${status}`);
+    return stream;
+  }
+
   async close(): Promise<void> {
     const closed = once(this.#session, "close");
     this.#session.close();

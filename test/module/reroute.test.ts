@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { Agent } from "node:http";
+import { connect } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { until } from "@belay/testkit";
 import { type Ask, EdgeUnderTest } from "./edge-under-test.ts";
@@ -189,6 +191,38 @@ test("a refusal while the key moves waits in the waiting room, not at a server",
   await until("the move is applied", () => dropped(edge) >= edge.coordinator.revision);
   edge.coordinator.finishMove("world", key, edge.server("b"));
   for (const answer of await answers) assert.equal(answer.seen().server, "b");
+});
+
+test("250 refused requests wait in the waiting room at once; 50 more leave it; nothing is left behind", async () => {
+  const key = await owned("world", a);
+  a.refuses.set(key, edge.coordinator.revision + 1n);
+  a.refusesEarly = true;
+  edge.coordinator.deaf = true;
+  const agent = new Agent({ maxSockets: Infinity });
+  const answers = Array.from({ length: 250 }, async (_, at) =>
+    ask("world", key, at % 2 === 0 ? { agent } : { agent, body: Buffer.alloc(5_000, 7) }),
+  );
+  const leaving = Array.from({ length: 50 }, () => {
+    const socket = connect(edge.port, "127.0.0.1");
+    socket.on("error", () => {});
+    socket.write(`POST /s/${key}/x HTTP/1.1\r\nhost: world\r\ncontent-length: 9\r\n\r\nabc`);
+    return socket;
+  });
+  await until("they are held", async () => (await edge.metric("belay_parked")) >= 300);
+  for (const socket of leaving) socket.destroy();
+  await until("50 have left", async () => (await edge.metric("belay_parked")) <= 250);
+  edge.coordinator.deaf = false;
+  edge.coordinator.own("world", key, edge.server("b"));
+  edge.coordinator.cut(); // what was asked for is asked again after the snapshot
+  for (const answer of await Promise.all(answers)) {
+    assert.equal(answer.status, 200, answer.body);
+    assert.equal(answer.seen().server, "b");
+  }
+  agent.destroy();
+  await until(
+    "nothing is active",
+    async () => (await edge.metric("envoy_http_downstream_rq_active", '"belay_room"')) === 0,
+  );
 });
 
 test("M5 a key that moves for longer than the park time ends with 503 moving", async () => {

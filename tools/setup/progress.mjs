@@ -11,7 +11,7 @@ const PLAIN_EVERY_MS = 20_000;
  */
 export async function step(name, work) {
   const begun = performance.now();
-  const tty = process.stdout.isTTY === true;
+  const tty = process.stdout.isTTY;
   let detail = "";
   let frame = 0;
   const seconds = () => ((performance.now() - begun) / 1000).toFixed(1);

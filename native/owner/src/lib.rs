@@ -26,7 +26,7 @@ mod service_state;
 mod services;
 mod shard;
 mod shard_map;
-mod shared;
+mod process_state;
 mod signal;
 mod stats;
 mod streams;

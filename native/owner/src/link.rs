@@ -16,7 +16,7 @@ use crate::clock::now_ms;
 use crate::connection::{Connection, SOCKET};
 use crate::machine::{Broken, Effect, Machine};
 use crate::proxy::random_id;
-use crate::shared::Shared;
+use crate::process_state::Shared;
 use crate::waker::{Level, Waker};
 
 pub(crate) const BELL: Token = Token(1);

@@ -16,7 +16,7 @@ use crate::link::{BELL, Link};
 use crate::machine::Machine;
 use crate::service::Service;
 use crate::services::Services;
-use crate::shared::Shared;
+use crate::process_state::Shared;
 use crate::signal::Signal;
 use crate::stats::Stats;
 use crate::waker::{StreamId, Waker};

@@ -10,7 +10,7 @@ use crate::entry::Entry;
 use crate::parking::Joined;
 use crate::service_state::{KEY_BYTES_MAX, ServiceState, is_too_old};
 use crate::shard::Shard;
-use crate::shared::Shared;
+use crate::process_state::Shared;
 use crate::signal::Command;
 use crate::streams::OpenStream;
 use crate::waker::StreamId;

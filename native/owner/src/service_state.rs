@@ -11,7 +11,7 @@ use crate::in_flight::InFlight;
 use crate::servers::{Record, Servers};
 use crate::shard::Shard;
 use crate::shard_map::ShardMap;
-use crate::shared::Shared;
+use crate::process_state::Shared;
 use crate::signal::{Command, Signal};
 
 /// Retry-After of what passes by itself.

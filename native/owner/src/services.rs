@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use parking_lot::RwLock;
 
 use crate::service_state::ServiceState;
-use crate::shared::Shared;
+use crate::process_state::Shared;
 
 struct Table {
     by_name: HashMap<Box<str>, Arc<ServiceState>>,

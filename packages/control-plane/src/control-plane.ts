@@ -40,7 +40,7 @@ export interface ControlPlaneOptions {
   /** Null: plain balancing without ownership, for tests of everything else. */
   readonly module: ModuleLocation | null;
   /** One JSON line per request on the proxies' stdout. */
-  readonly accessLog: boolean;
+  readonly accessLog: "off" | "hash" | "plain";
   /** Of this process, for the coordinator: "belay 0.1.0". */
   readonly software: string;
   readonly clock: Clock;

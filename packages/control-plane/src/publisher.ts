@@ -16,7 +16,7 @@ import type { EndpointBook } from "./coordinator/endpoint-book.ts";
 export interface PublisherOptions {
   readonly pool: string;
   readonly module: ModuleLocation | null;
-  readonly accessLog: boolean;
+  readonly accessLog: EdgeOptions["accessLog"];
   readonly endpoints: EndpointBook;
   readonly logger: Logger;
 }
@@ -77,7 +77,8 @@ export class Publisher {
     this.#services = services;
     const agreed = services.map((service) => withGuard(service, this.#guardOf(service)));
     try {
-      const options = this.#edgeOptions(services);
+      const { module, accessLog } = this.#options;
+      const options: EdgeOptions = { module, accessLog };
       const snapshot = createSnapshot(translateEdge(agreed, options));
       for (const { name } of services) this.#sendEndpoints(name);
       this.#ads.setSnapshot(pool, snapshot, this.#listenersOf(options));
@@ -128,12 +129,6 @@ export class Publisher {
   #sendEndpoints(service: string): void {
     const { endpoints, pool } = this.#options;
     if (endpoints.complete) this.#ads.setEndpoints(pool, service, endpoints.addressesOf(service));
-  }
-
-  #edgeOptions(services: readonly Service[]): EdgeOptions {
-    const plain = services.length > 0 && services.every((it) => it.accessLogKey === "plain");
-    const { module, accessLog } = this.#options;
-    return { module, accessLog: accessLog ? (plain ? "plain" : "hash") : "off" };
   }
 
   #listenersOf(options: EdgeOptions): PerProxy {

@@ -189,3 +189,11 @@ test("broken bytes are answered by a Problem and the end", async (t) => {
   assert.match(Buffer.concat(received).toString(), /bad-frame/);
   assert.equal(peers[0]?.end, "bad-frame");
 });
+
+test("a coordinator that answers nothing is left, and tried again", async (t) => {
+  const { peers, port } = await listen(t, () => undefined);
+  const reasons: string[] = [];
+  connectTo(t, port, { onDisconnected: (reason) => reasons.push(reason.code) });
+  await until(() => peers.length === 2);
+  assert.deepEqual(reasons, ["silent"]);
+});

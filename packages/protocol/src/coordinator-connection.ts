@@ -15,10 +15,15 @@ import { PendingRequests, RequestFailed } from "./request.ts";
 export const PROTOCOL_VERSION = 1;
 const BACKOFF_MS_MIN = 50;
 const BACKOFF_MS_MAX = 1000;
-const HELLO_MS_MAX = 2000;
+const CLOSE_MS_MAX = 2000;
 const PING_MS = 1000;
-/** Silence after which a connection counts as lost: three pings unanswered. */
-const SILENCE_MS_MAX = 3500;
+/**
+ * Pings without an answer after which a connection counts as lost. Counted, not timed: a process
+ * that was stalled itself hears what waits for it before the next ping.
+ */
+const SILENT_PINGS_MAX = 4;
+/** The same before Welcome. */
+const SILENT_HELLO_PINGS_MAX = 2;
 const REQUESTS_MAX = 10_000;
 const REQUEST_MS = 5000;
 const OUTGOING_BYTES_MAX = 16 * 1024 * 1024;
@@ -84,12 +89,14 @@ export class CoordinatorConnection {
   #failures = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #pingTimer: NodeJS.Timeout | undefined;
-  #heardMs = 0;
+  #silentPings = 0;
+  #awaySinceMs: number;
   #closed = false;
 
   constructor(options: CoordinatorConnectionOptions) {
     this.#options = options;
     this.processId = options.random.bytes(16);
+    this.#awaySinceMs = options.clock.now();
     this.#open();
   }
 
@@ -178,20 +185,20 @@ export class CoordinatorConnection {
     if (socket === undefined) return;
     this.#forget({ code: "closed", message: "closed by this process" });
     socket.end();
-    const timer = setTimeout(() => socket.destroy(), HELLO_MS_MAX);
+    const timer = setTimeout(() => socket.destroy(), CLOSE_MS_MAX);
     timer.unref();
     socket.once("close", () => clearTimeout(timer));
   }
 
   #open(): void {
-    const { address, clock } = this.#options;
+    const { address } = this.#options;
     const socket = connect({ host: address.host, port: address.port, noDelay: true });
     this.#socket = socket;
-    this.#heardMs = clock.now();
+    this.#silentPings = 0;
     const decoder = new FrameDecoder((body) => this.#take(socket, body));
     socket.on("connect", () => socket.write(encodeFrame(this.#hello())));
     socket.on("data", (chunk: Buffer) => {
-      this.#heardMs = clock.now();
+      this.#silentPings = 0;
       try {
         decoder.push(chunk);
       } catch (error) {
@@ -225,13 +232,9 @@ export class CoordinatorConnection {
   }
 
   #ping(socket: Socket): void {
-    const silentMs = this.#options.clock.now() - this.#heardMs;
-    const silenceMsMax = this.connected ? SILENCE_MS_MAX : HELLO_MS_MAX;
-    if (silentMs > silenceMsMax) {
-      this.#drop(socket, {
-        code: "silent",
-        message: `nothing heard for ${Math.round(silentMs)} ms`,
-      });
+    this.#silentPings += 1;
+    if (this.#silentPings > (this.connected ? SILENT_PINGS_MAX : SILENT_HELLO_PINGS_MAX)) {
+      this.#drop(socket, { code: "silent", message: "the coordinator does not answer" });
     } else {
       this.send({ case: "ping", value: { nonce: 0 } });
     }
@@ -266,6 +269,9 @@ export class CoordinatorConnection {
     this.sawRevision(welcome.revision);
     this.#welcome = welcome;
     this.#failures = 0;
+    const { clock, logger } = this.#options;
+    const awayMs = Math.round(clock.now() - this.#awaySinceMs);
+    logger.debug({ term: welcome.term, awayMs }, "connected to the coordinator");
     this.#options.onConnected?.(welcome);
     return undefined;
   }
@@ -288,7 +294,10 @@ export class CoordinatorConnection {
   #forget(reason: DisconnectReason): void {
     clearInterval(this.#pingTimer);
     this.#socket = undefined;
+    const { clock, logger } = this.#options;
+    if (this.#welcome !== undefined) this.#awaySinceMs = clock.now();
     this.#welcome = undefined;
+    logger.debug({ code: reason.code }, `not connected to the coordinator: ${reason.message}`);
     this.#pending.failAll("lost", `connection to the coordinator lost: ${reason.message}`);
     this.#options.onDisconnected?.(reason);
   }

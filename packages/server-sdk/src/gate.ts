@@ -210,7 +210,7 @@ export class Gate {
         this.#decided(effect);
         break;
       case "reset":
-        for (const id of effect.requests) this.#lose(this.#visits.get(id));
+        this.#reset(effect);
         break;
       case "close-sockets":
         for (const id of effect.requests) this.#visits.get(id)?.visitor.leaving?.();
@@ -234,6 +234,13 @@ export class Gate {
         this.#options.onChange(effect);
         break;
     }
+  }
+
+  #reset({ requests, reason }: Effect<"reset">): void {
+    if (requests.length === 0) return;
+    const fields = { reason, requests: requests.length };
+    this.#options.logger.warn(fields, "cut: this server may no longer answer them (S5, G6)");
+    for (const id of requests) this.#lose(this.#visits.get(id));
   }
 
   #decided({ id, decision }: Effect<"decided">): void {

@@ -1,5 +1,7 @@
 import type { Batch, ShardRow } from "@belay/ownership";
-import type { World } from "./world.ts";
+import type { WorldOptions } from "./options.ts";
+import type { ProxyNode } from "./proxy-node.ts";
+import type { ServerNode } from "./server-node.ts";
 
 /** A rule that did not hold; `rule` is the invariant's id. */
 export class Violation extends Error {
@@ -21,9 +23,17 @@ interface ShardEpoch {
 const nameOf = ({ incarnation, key, epoch }: ShardEpoch): string =>
   `${incarnation}/${key}/${epoch}`;
 
+/** What is looked at after each step. */
+export interface Observed {
+  readonly options: WorldOptions;
+  readonly keys: readonly string[];
+  readonly servers: readonly ServerNode[];
+  readonly proxies: readonly ProxyNode[];
+}
+
 /** Watches a world and throws a Violation at the first step that breaks an invariant. */
 export class Checks {
-  readonly #world: World;
+  readonly #world: Observed;
   /** As committed. */
   readonly #owners = new Map<string, ShardRow>();
   readonly #epochs = new Map<string, bigint>();
@@ -36,7 +46,7 @@ export class Checks {
   readonly #runs = new Map<number, number>();
   readonly #ranAttempts = new Set<number>();
 
-  constructor(world: World) {
+  constructor(world: Observed) {
     this.#world = world;
   }
 

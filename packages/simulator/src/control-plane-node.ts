@@ -1,17 +1,15 @@
 import { type FrameBody, Placement, Role } from "@belay/protocol";
-import type { Link, LinkEnd } from "./link.ts";
+import type { Connection, ConnectionEnd, Environment } from "./environment.ts";
 import { Node } from "./node.ts";
-import type { World } from "./world.ts";
 
 const RETRY_MS = 40;
 
 /** Defines the one service, and gives an operator's orders. */
-export class ControlPlaneNode extends Node implements LinkEnd {
-  readonly node = this;
-  #link: Link | undefined;
+export class ControlPlaneNode extends Node implements ConnectionEnd {
+  #link: Connection | undefined;
   #requestId = 0;
 
-  constructor(world: World) {
+  constructor(world: Environment) {
     super(world, "control-plane");
   }
 
@@ -31,11 +29,11 @@ export class ControlPlaneNode extends Node implements LinkEnd {
     });
   }
 
-  received(_link: Link, frame: FrameBody): void {
+  received(_link: Connection, frame: FrameBody): void {
     if (frame.case === "welcome") this.#define();
   }
 
-  closed(link: Link): void {
+  closed(link: Connection): void {
     if (link !== this.#link) return;
     this.#link = undefined;
     this.#connectLater();

@@ -7,9 +7,8 @@ import {
   MemoryStore,
 } from "@belay/ownership";
 import type { FrameBody, FrameBodyInit } from "@belay/protocol";
-import type { Link, LinkEnd } from "./link.ts";
+import type { Connection, ConnectionEnd, Environment } from "./environment.ts";
 import { Node } from "./node.ts";
-import type { World } from "./world.ts";
 
 /** Commits that a store which loses its tail forgets. */
 const TAIL = 4;
@@ -17,14 +16,13 @@ const UNIX_S = 1_700_000_000;
 const quiet = (): void => undefined;
 
 /** The coordinator's process and its store, which outlives it. */
-export class CoordinatorNode extends Node implements LinkEnd {
-  readonly node = this;
+export class CoordinatorNode extends Node implements ConnectionEnd {
   store: MemoryStore;
   #history: MemoryStore[] = [];
   #machine: Coordinator | undefined;
-  readonly #links = new Map<number, { readonly link: Link; readonly peer: string }>();
+  readonly #links = new Map<number, { readonly link: Connection; readonly peer: string }>();
 
-  constructor(world: World) {
+  constructor(world: Environment) {
     super(world, "coordinator");
     this.store = new MemoryStore(world.random);
     this.#start();
@@ -35,12 +33,12 @@ export class CoordinatorNode extends Node implements LinkEnd {
   }
 
   /** A peer has connected. */
-  accepted(link: Link, peer: string): void {
+  accepted(link: Connection, peer: string): void {
     this.#links.set(link.id, { link, peer });
     this.run(() => this.#machine?.handle({ type: "connected", peer: link.id }));
   }
 
-  received(link: Link, frame: FrameBody): void {
+  received(link: Connection, frame: FrameBody): void {
     const peer = this.#links.get(link.id)?.peer ?? "";
     const frames = this.world.plant.up?.({ link: link.id, peer }, frame) ?? [frame];
     for (const each of frames) {
@@ -48,7 +46,7 @@ export class CoordinatorNode extends Node implements LinkEnd {
     }
   }
 
-  closed(link: Link): void {
+  closed(link: Connection): void {
     this.#links.delete(link.id);
     this.#machine?.handle({ type: "disconnected", peer: link.id });
   }
@@ -134,7 +132,7 @@ export class CoordinatorNode extends Node implements LinkEnd {
     const { link, peer } = connected;
     const frames = this.world.plant.down?.({ link: id, peer }, frame) ?? [frame];
     for (const each of frames) {
-      if (each.case === "grant") this.world.checks.granted(each.value.shards ?? []);
+      if (each.case === "grant") this.world.granted(each.value.shards ?? []);
       link.send("down", each);
     }
   }

@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type FrameBody, type FrameBodyInit, FrameSchema } from "@belay/protocol";
-import type { Node } from "./node.ts";
-import type { World } from "./world.ts";
+import type { Connection, ConnectionEnd, Direction, Environment } from "./environment.ts";
 
 /** The frame as a decoder gives it. */
 function decoded(body: FrameBodyInit): FrameBody {
@@ -10,15 +9,6 @@ function decoded(body: FrameBodyInit): FrameBody {
   return frame;
 }
 
-/** What one end of a connection hears. */
-export interface LinkEnd {
-  readonly node: Node;
-  received(link: Link, frame: FrameBody): void;
-  closed(link: Link): void;
-}
-
-export type Direction = "up" | "down";
-
 /** Silence after which an end gives a connection up. */
 const SILENCE_MS = 900;
 
@@ -26,15 +16,15 @@ const SILENCE_MS = 900;
  * A connection from a peer (down) to the coordinator (up): frames of one direction keep their order,
  * those of different connections do not. One direction may be cut without either end noticing at once.
  */
-export class Link {
+export class Link implements Connection {
   readonly id: number;
-  readonly #world: World;
-  readonly #ends: Readonly<Record<Direction, LinkEnd>>;
+  readonly #world: Environment;
+  readonly #ends: Readonly<Record<Direction, ConnectionEnd>>;
   readonly #lastAt: Record<Direction, number> = { up: 0, down: 0 };
   readonly #cut = new Set<Direction>();
   readonly #open = new Set<Direction>(["up", "down"]);
 
-  constructor(world: World, id: number, ends: Readonly<Record<Direction, LinkEnd>>) {
+  constructor(world: Environment, id: number, ends: Readonly<Record<Direction, ConnectionEnd>>) {
     this.#world = world;
     this.id = id;
     this.#ends = ends;
@@ -69,7 +59,7 @@ export class Link {
     const { timeline, random } = this.#world;
     for (const direction of ["up", "down"] as const) {
       timeline.plan(timeline.now + SILENCE_MS * random.between(0.8, 1.2), () => {
-        this.#ends[direction].node.run(() => this.#end(direction));
+        this.#ends[direction].run(() => this.#end(direction));
       });
     }
   }
@@ -85,7 +75,7 @@ export class Link {
     timeline.plan(at, () => {
       // What was on its way when the cut came is lost as well.
       if (this.#cut.has(to)) return;
-      this.#ends[to].node.run(() => {
+      this.#ends[to].run(() => {
         if (this.#open.has(to)) act();
       });
     });

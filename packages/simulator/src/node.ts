@@ -1,10 +1,10 @@
 import type { Clock } from "@belay/model";
-import type { World } from "./world.ts";
+import type { Environment } from "./environment.ts";
 
 /** A process: it has a clock of its own rate, can be paused and can crash. */
 export abstract class Node implements Clock {
   readonly name: string;
-  protected readonly world: World;
+  protected readonly world: Environment;
   readonly #rate: number;
   readonly #offset: number;
   #pausedUntil = 0;
@@ -14,7 +14,7 @@ export abstract class Node implements Clock {
   #mailbox: (() => void)[] = [];
   #wakePlanned = Number.POSITIVE_INFINITY;
 
-  constructor(world: World, name: string) {
+  constructor(world: Environment, name: string) {
     this.world = world;
     this.name = name;
     const { rateError } = world.options;

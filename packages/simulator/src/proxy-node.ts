@@ -1,34 +1,17 @@
 import { createProxyModel, type ProxyModel, type ProxyModelEffect } from "@belay/ownership";
 import type { FrameBody } from "@belay/protocol";
-import type { Link, LinkEnd } from "./link.ts";
+import type { Connection, ConnectionEnd, Environment } from "./environment.ts";
 import { Node } from "./node.ts";
-import type { Outcome } from "./server-node.ts";
-import type { World } from "./world.ts";
-
-export interface ClientRequest {
-  readonly id: number;
-  readonly key: string;
-  readonly kind: "request" | "socket";
-  readonly durationMs: number;
-}
-
-export interface OpenAttempt {
-  readonly request: ClientRequest;
-  readonly attempt: number;
-  readonly address: string;
-  readonly incarnation: bigint;
-  readonly epoch: bigint;
-}
+import type { ClientRequest, OpenAttempt, Outcome } from "./traffic.ts";
 
 /** A proxy's process. */
-export class ProxyNode extends Node implements LinkEnd {
-  readonly node = this;
+export class ProxyNode extends Node implements ConnectionEnd {
   machine: ProxyModel;
-  #link: Link | undefined;
+  #link: Connection | undefined;
   readonly #clients = new Map<number, ClientRequest>();
   readonly #attempts = new Map<number, OpenAttempt>();
 
-  constructor(world: World, index: number) {
+  constructor(world: Environment, index: number) {
     super(world, `proxy-${index}`);
     this.machine = this.#create();
   }
@@ -38,11 +21,11 @@ export class ProxyNode extends Node implements LinkEnd {
     return this.#attempts.values();
   }
 
-  received(_link: Link, frame: FrameBody): void {
+  received(_link: Connection, frame: FrameBody): void {
     this.machine.handle({ type: "frame", frame });
   }
 
-  closed(link: Link): void {
+  closed(link: Connection): void {
     if (link !== this.#link) return;
     this.#link = undefined;
     this.machine.handle({ type: "disconnected" });

@@ -7,45 +7,24 @@ import {
   type ServerSessionEffect,
 } from "@belay/ownership";
 import { type FrameBody, type FrameBodyInit, Role } from "@belay/protocol";
-import type { Link, LinkEnd } from "./link.ts";
+import type { Connection, ConnectionEnd, Environment } from "./environment.ts";
 import { Node } from "./node.ts";
-import type { World } from "./world.ts";
-
-/** A request as it arrives at a server. */
-export interface Arrival {
-  /** Of this attempt. */
-  readonly attempt: number;
-  /** Of the client's request, however often it is sent. */
-  readonly request: number;
-  readonly key: string;
-  readonly incarnation: bigint;
-  readonly epoch: bigint;
-  readonly kind: "request" | "socket";
-  readonly durationMs: number;
-  reply(outcome: Outcome): void;
-}
-
-export type Outcome =
-  | { readonly type: "answer"; readonly epoch: bigint }
-  | { readonly type: "refused"; readonly refusal: Refusal }
-  /** Reset, or the process has died. */
-  | { readonly type: "lost" };
+import type { Arrival, Outcome } from "./traffic.ts";
 
 /** A stateful server with its session. */
-export class ServerNode extends Node implements LinkEnd {
-  readonly node = this;
+export class ServerNode extends Node implements ConnectionEnd {
   readonly address: string;
   session: ServerSession;
   lease: HeldLease;
   ledger: Ledger;
-  #link: Link | undefined;
+  #link: Connection | undefined;
   readonly #arrivals = new Map<number, Arrival>();
   #generation: Uint8Array = new Uint8Array(0);
   #freezeMs = 0;
   /** T4: said in every Hello. */
   #revision = 0n;
 
-  constructor(world: World, index: number) {
+  constructor(world: Environment, index: number) {
     super(world, `server-${index}`);
     this.address = `10.0.0.${index + 1}:8000`;
     this.lease = new HeldLease();
@@ -60,7 +39,7 @@ export class ServerNode extends Node implements LinkEnd {
     return this.alive && isActive && this.lease.lives(this.now());
   }
 
-  received(_link: Link, frame: FrameBody): void {
+  received(_link: Connection, frame: FrameBody): void {
     if ("asOf" in frame.value) this.#saw(frame.value.asOf);
     if (frame.case !== "welcome") {
       this.session.handle({ type: "frame", frame });
@@ -72,7 +51,7 @@ export class ServerNode extends Node implements LinkEnd {
     this.session.handle({ type: "connected" });
   }
 
-  closed(link: Link): void {
+  closed(link: Connection): void {
     if (link !== this.#link) return;
     this.#link = undefined;
     this.session.handle({ type: "disconnected" });
@@ -243,7 +222,7 @@ export class ServerNode extends Node implements LinkEnd {
     shards?: readonly { key?: string; epoch?: bigint }[];
   }): void {
     for (const { key = "", epoch = 0n } of release.shards ?? []) {
-      this.world.checks.released({ incarnation: release.incarnation ?? 0n, key, epoch });
+      this.world.released({ incarnation: release.incarnation ?? 0n, key, epoch });
     }
   }
 

@@ -2,20 +2,21 @@ import type { Batch } from "@belay/ownership";
 import { Checks, Violation } from "./checks.ts";
 import { ControlPlaneNode } from "./control-plane-node.ts";
 import { CoordinatorNode } from "./coordinator-node.ts";
-import { Link, type LinkEnd } from "./link.ts";
-import type { Node } from "./node.ts";
+import type { ConnectionEnd, Environment, Restartable } from "./environment.ts";
+import { Link } from "./link.ts";
 import type { WorldOptions } from "./options.ts";
 import type { Plant } from "./plant.ts";
-import { type ClientRequest, type OpenAttempt, ProxyNode } from "./proxy-node.ts";
+import { ProxyNode } from "./proxy-node.ts";
 import { SeededRandom } from "./seeded-random.ts";
-import { type Arrival, type Outcome, ServerNode } from "./server-node.ts";
+import { ServerNode } from "./server-node.ts";
 import { Timeline } from "./timeline.ts";
+import type { Arrival, ClientRequest, OpenAttempt, Outcome } from "./traffic.ts";
 
 const NOTES_MAX = 200;
 const RESTART_MS_MAX = 800;
 
 /** Everything there is: processes, what connects them, and who watches. */
-export class World {
+export class World implements Environment {
   readonly options: WorldOptions;
   readonly plant: Plant;
   readonly random: SeededRandom;
@@ -68,7 +69,7 @@ export class World {
   }
 
   /** Undefined: the coordinator does not listen. */
-  connect(end: LinkEnd, name: string): Link | undefined {
+  connect(end: ConnectionEnd, name: string): Link | undefined {
     if (!this.coordinator.alive) return undefined;
     const link = new Link(this, (this.#links += 1), { up: this.coordinator, down: end });
     for (const known of this.links) if (!known.isOpen) this.links.delete(known);
@@ -77,7 +78,7 @@ export class World {
     return link;
   }
 
-  restartLater(node: Node): void {
+  restartLater(node: Restartable): void {
     const at = this.timeline.now + this.random.between(10, RESTART_MS_MAX);
     this.timeline.plan(at, () => node.restart());
   }
@@ -112,6 +113,14 @@ export class World {
     this.#travel(() => server?.abort(attempt));
   }
 
+  granted(shards: Parameters<Checks["granted"]>[0]): void {
+    this.checks.granted(shards);
+  }
+
+  released(shard: Parameters<Checks["released"]>[0]): void {
+    this.checks.released(shard);
+  }
+
   handlerBegan(arrival: Arrival): void {
     if (this.options.guarded) this.checks.began(arrival.request, arrival.attempt);
   }
@@ -129,7 +138,7 @@ export class World {
     this.servedAt.set(request.key, this.timeline.now);
   }
 
-  drained(server: ServerNode): void {
+  drained(server: Parameters<Environment["drained"]>[0]): void {
     this.note(`${server.name} is drained`);
     server.crash();
     this.restartLater(server);

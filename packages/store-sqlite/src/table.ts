@@ -9,7 +9,7 @@ import {
 } from "@belay/ownership";
 import type { SQLInputValue, SQLOutputValue } from "node:sqlite";
 
-export type Columns = Readonly<Record<string, SQLOutputValue>>;
+type Columns = Readonly<Record<string, SQLOutputValue>>;
 
 /** How the rows of one table are named, written and read. */
 export interface Table<R extends Row> {

@@ -132,13 +132,26 @@ export class BelayUnderTest {
     });
     this.edges.push({ child, port, adminPort });
     if (options.wait !== false) {
-      await until("the edge is ready or ended", async () => {
-        if (!child.running) return true;
-        return (await fetch(`http://127.0.0.1:${adminPort}/ready`)).status === 200;
+      await until(
+        "the edge is ready or ended",
+        async () => {
+          if (!child.running) return true;
+          return (await fetch(`http://127.0.0.1:${adminPort}/ready`)).status === 200;
+        },
+        30_000,
+      ).catch((error: unknown) => {
+        throw new Error(`the edge is not ready:\n${this.#lastWords()}`, { cause: error });
       });
-      if (!child.running) throw new Error(`the edge ended:\n${child.output.slice(-4_000)}`);
+      if (!child.running) throw new Error(`the edge ended:\n${this.#lastWords()}`);
     }
     return port;
+  }
+
+  /** The end of what each process printed, for a failure's message. */
+  #lastWords(): string {
+    return this.children
+      .map(({ name, output }) => `--- ${name}\n${output.slice(-2_000)}`)
+      .join("\n");
   }
 
   async get(shot: Shot, port = this.ports.edge): Promise<Reply> {

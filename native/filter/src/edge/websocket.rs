@@ -6,7 +6,6 @@ use crate::headers::{EPOCH, INCARNATION, RequestHeaders};
 use crate::metrics::Outcome;
 use crate::process;
 use crate::wakers::Event;
-use belay_keys::websocket::CLOSE_MOVED;
 use belay_keys::{FrameScanner, Key, close_frame};
 use belay_owner::{Opened, StreamKind};
 
@@ -14,6 +13,8 @@ use belay_owner::{Opened, StreamKind};
 pub(super) struct Socket {
     frames: FrameScanner,
     state: State,
+    /// 4421 unless the service says otherwise.
+    close_code: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,7 @@ impl Edge {
         let socket = Socket {
             frames: FrameScanner::new(),
             state: State::Open,
+            close_code: route.config.close_code,
         };
         self.socket.replace(Some(Box::new(socket)));
         if opened == Opened::Moved {
@@ -77,7 +79,7 @@ impl Edge {
                 (State::Open, _) | (State::Closing, None) => return BodyStatus::Continue,
                 (State::Closing, Some(end)) => {
                     kept.truncate(end);
-                    kept.extend_from_slice(&close_frame(CLOSE_MOVED, "moved"));
+                    kept.extend_from_slice(&close_frame(socket.close_code, "moved"));
                     socket.state = State::Closed;
                 }
                 (State::Closed, _) => {}
@@ -120,7 +122,7 @@ impl Edge {
     }
 
     fn close_moved(&self, stream: &mut Stream) {
-        {
+        let close_code = {
             let mut socket = self.socket.borrow_mut();
             let Some(socket) = &mut *socket else { return };
             if socket.state != State::Open {
@@ -131,9 +133,10 @@ impl Edge {
                 return;
             }
             socket.state = State::Closed;
-        }
+            socket.close_code
+        };
         self.count(Outcome::Closed, "closed");
         self.forget_wakeable();
-        stream.send_response_data(&close_frame(CLOSE_MOVED, "moved"), true);
+        stream.send_response_data(&close_frame(close_code, "moved"), true);
     }
 }

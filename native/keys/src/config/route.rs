@@ -10,6 +10,7 @@ use crate::host::HostTemplate;
 use crate::members::Members;
 use crate::minted::MintedPlace;
 use crate::path::PathTemplate;
+use crate::websocket::CLOSE_MOVED;
 
 /// Most places of a route.
 pub const PLACES_MAX: usize = 16;
@@ -42,6 +43,8 @@ pub struct RouteConfig {
     pub unknown_key_status: u16,
     /// How much of a body is searched for the envelope.
     pub envelope_bytes: u32,
+    /// Close code of a WebSocket whose key moves.
+    pub close_code: u16,
     /// Where the server's first answer carries the key that it made (A7).
     pub minted: Option<MintedPlace>,
     /// Path, header, cookie, query and host places, in the order of the file.
@@ -83,6 +86,10 @@ impl RouteConfig {
                 ENVELOPE_BYTES,
                 ENVELOPE_BYTES_DEFAULT,
             )?,
+            close_code: members
+                .whole_or("close_code", (1000, 4999), CLOSE_MOVED.into())?
+                .try_into()
+                .unwrap_or(CLOSE_MOVED),
             minted: None,
             places: Vec::new(),
             envelope: None,

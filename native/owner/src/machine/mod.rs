@@ -24,7 +24,7 @@ use crate::config::ProxyConfig;
 use crate::entry::Entry;
 use crate::services::Services;
 use crate::shard::Shard;
-use crate::shared::Shared;
+use crate::process_state::Shared;
 use crate::signal::{Command, Taken};
 use crate::waker::{Level, StreamEvent, StreamId};
 

@@ -26,6 +26,7 @@ export function defineCore(program: Command): void {
     .addOption(flag.metricsPort(8803))
     .addOption(flag.data())
     .addOption(flag.services())
+    .addOption(flag.accessLog())
     .addOption(flag.tokenFile())
     .action(async (options: CoreSettings) => {
       const { runCore } = await import("../core/run-core.ts");

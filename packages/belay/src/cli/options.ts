@@ -88,6 +88,15 @@ export const services = (): Option =>
     "a folder of yours with service files (default: <data>/services, which `belay apply` writes)",
   );
 
+export const accessLog = (): Option =>
+  new Option(
+    "--access-log <mode>",
+    "of edges, a JSON line a request on stdout: off, hash (keys as hashes) or plain (keys and paths)",
+  )
+    .env("BELAY_ACCESS_LOG")
+    .choices(["off", "hash", "plain"])
+    .default("off");
+
 export const api = (): Option =>
   new Option("--api <url>", "address of the admin API")
     .env("BELAY_API")

@@ -29,7 +29,7 @@ export async function startControlPlaneRole(context: RoleContext): Promise<Runni
     xds: { host, port: xdsPort },
     pool: POOL,
     module: { name: MODULE_NAME },
-    accessLog: false,
+    accessLog: settings.accessLog,
     software: `belay ${version}`,
     clock: createBootClock(),
     random: createSystemRandom(),

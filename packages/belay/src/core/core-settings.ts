@@ -14,6 +14,7 @@ export interface CoreSettings {
   readonly metricsPort?: number;
   readonly data: string;
   readonly services?: string;
+  readonly accessLog: "off" | "hash" | "plain";
   readonly tokenFile?: string;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;

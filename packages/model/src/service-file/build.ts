@@ -20,6 +20,8 @@ const drainMsDefault = 10_000;
 const parkBeyondDrainMs = 2000;
 const timeoutMsDefault = 15_000;
 const websocketIdleMsDefault = 3_600_000;
+/** Of a private range, so that no client takes it for something else. */
+const closeCodeDefault = 4421;
 
 /** A checked file with its defaults filled in; what contradicts itself is complained of. */
 export function buildService(raw: RawService, complain: Complain): Omit<Service, "source"> {
@@ -58,7 +60,7 @@ export function buildService(raw: RawService, complain: Complain): Omit<Service,
     routes: buildRoutes(raw.routes ?? [], defaults, complain),
     replayBytes: raw.body?.replay ?? 1_048_576,
     envelopeBytes: raw.body?.scan ?? 16_384,
-    accessLogKey: raw["access-log"]?.key ?? "hash",
+    closeCode: raw.websocket?.["close-code"] ?? closeCodeDefault,
   };
 }
 

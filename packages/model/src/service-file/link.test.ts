@@ -52,18 +52,6 @@ test("a name is given once", () => {
   assert.match(problems[0]?.what ?? "", /a\.yaml:1 has a service a too/);
 });
 
-test("keys in access logs are one setting of an edge: a warning, nobody is kept out", () => {
-  const { services, problems } = checkServiceFiles([
-    file("a", "hosts: [a.example]"),
-    file("b", "access-log: { key: plain }"),
-  ]);
-  assert.equal(services.length, 2);
-  assert.deepEqual(
-    problems.map(({ severity, line }) => [severity, line]),
-    [["warning", 3]],
-  );
-});
-
 test("problems of all files come in reading order", () => {
   const { problems } = checkServiceFiles([
     { file: "z.yaml", text: "service: z\nkey: 1" },

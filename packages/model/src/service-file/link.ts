@@ -55,18 +55,6 @@ export function linkServices(candidates: readonly Service[]): LinkResult {
     byName.set(service.name, service);
     for (const host of service.hosts) byHost.set(host, service);
   }
-  const [first] = services;
-  for (const service of services) {
-    if (first === undefined || service.accessLogKey === first.accessLogKey) continue;
-    problems.push(
-      problemAt(service, {
-        severity: "warning",
-        path: "access-log.key",
-        what: `an edge writes keys one way for all services, and ${first.name} says ${first.accessLogKey}: they are written as hashes`,
-        fix: "let all services say the same",
-      }),
-    );
-  }
   return { services, problems: problems.toSorted(compareProblems) };
 }
 

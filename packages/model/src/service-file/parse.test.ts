@@ -67,8 +67,7 @@ routes:
     key: none
     websocket: { enabled: false }
 body: { replay: 64KiB, scan: 4KiB }
-websocket: { idle: 2h }
-access-log: { key: plain }
+websocket: { idle: 2h, close-code: 1012 }
 `);
   assert.deepEqual(service.hosts, ["play.example.com", "*.play.example.com"]);
   assert.deepEqual(
@@ -86,6 +85,7 @@ access-log: { key: plain }
   assert.equal(rest?.path, "", "the last route is implicit");
   assert.equal(rest?.websocketIdleMs, 7_200_000);
   assert.equal(service.envelopeBytes, 4096);
+  assert.equal(service.closeCode, 1012);
 });
 
 test("a minted header comes back under its own name", () => {

@@ -106,8 +106,9 @@ export const serviceFileSchema = z.strictObject({
       scan: size({ min: 64, max: MIB }).optional(),
     })
     .optional(),
-  websocket: websocket.optional(),
-  "access-log": z.strictObject({ key: choice("hash", "plain").optional() }).optional(),
+  websocket: websocket
+    .extend({ "close-code": integer({ min: 1000, max: 4999 }).optional() })
+    .optional(),
 });
 
 export type RawService = z.infer<typeof serviceFileSchema>;

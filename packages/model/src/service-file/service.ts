@@ -121,7 +121,8 @@ export interface Service {
   readonly replayBytes: number;
   /** Scan limit of the envelope, in bytes. */
   readonly envelopeBytes: number;
-  readonly accessLogKey: "hash" | "plain";
+  /** Of sockets whose key moves, closed by the edge (unguarded services). */
+  readonly closeCode: number;
   readonly source: ServiceSource;
 }
 

@@ -1,4 +1,4 @@
-import type { Proxy, Service } from "./state.ts";
+import type { Clearance, Proxy, Service } from "./state.ts";
 
 /** What the proxies still owe for one revoking entry. */
 export interface ClearanceOptions {
@@ -20,12 +20,9 @@ export interface ClearanceOptions {
  * believe the old answer is `dropped` and, for unguarded services, `quiet`; or W(F) has passed since
  * its last renewal. Guarded owners need no proxy: for them only `dropped` is watched (M2).
  */
-export class Clearance {
+export class ProxyClearance implements Clearance {
   readonly service: Service;
   readonly revision: bigint;
-  readonly incarnation: bigint;
-  readonly shard: ClearanceOptions["shard"];
-  readonly quietFrom: number | undefined;
   readonly #options: ClearanceOptions;
   readonly #undropped = new Set<Proxy>();
   readonly #unquiet = new Set<Proxy>();
@@ -38,9 +35,6 @@ export class Clearance {
     this.#options = options;
     this.service = options.service;
     this.revision = options.revision;
-    this.incarnation = options.incarnation;
-    this.shard = options.shard;
-    this.quietFrom = options.quietFrom;
     this.#timeReached = options.quietFrom === undefined || now >= options.quietFrom;
     for (const proxy of live) this.join(proxy);
   }
@@ -59,7 +53,7 @@ export class Clearance {
   }
 
   get needsQuiet(): boolean {
-    return this.quietFrom !== undefined;
+    return this.#options.quietFrom !== undefined;
   }
 
   /** `proxy` may believe something: it has to acknowledge, unless it has. */
@@ -74,7 +68,8 @@ export class Clearance {
     if (proxy.dropped < this.revision) return;
     this.#undropped.delete(proxy);
     // A snapshot that does not list an incarnation any more has cut what was open to it.
-    if (this.shard === undefined && proxy.snapshotRevision >= this.revision) this.quiet(proxy);
+    if (this.#options.shard === undefined && proxy.snapshotRevision >= this.revision)
+      this.quiet(proxy);
     this.judge();
   }
 

@@ -2,14 +2,14 @@ import type { Clock, Logger, Random } from "@belay/model";
 import type { FrameBodyInit } from "@belay/protocol";
 import type { TombstoneRow } from "../store.ts";
 import { waitMs } from "../wait.ts";
-import { Clearance, type ClearanceOptions } from "./clearance.ts";
+import { type ClearanceOptions, ProxyClearance } from "./clearance.ts";
 import { DueQueue } from "./due-queue.ts";
 import type { CoordinatorConfig, Effect, LoadedState, PeerId } from "./event.ts";
 import { Feed } from "./feed.ts";
 import { COORDINATOR_LIMITS, type CoordinatorLimits } from "./limits.ts";
 import { problemFrame, type ProblemText } from "./problem.ts";
 import { Staging } from "./staging.ts";
-import type { Peer, Proxy, Server, Service, Shard } from "./state.ts";
+import type { Clearance, Peer, Proxy, Server, Service, Shard } from "./state.ts";
 
 export interface Counters {
   commits: number;
@@ -165,7 +165,7 @@ export class Core {
   watch(options: ClearanceOptions): Clearance {
     const now = this.now();
     const live = Array.from(this.proxies.values());
-    const clearance = new Clearance(
+    const clearance = new ProxyClearance(
       options,
       live.filter((proxy) => this.believesUntil(proxy, options.service) > now),
       now,

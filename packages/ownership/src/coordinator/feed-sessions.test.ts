@@ -113,7 +113,7 @@ test("a Hello that cannot be is refused with its reason", async () => {
     assert.equal(bed.got(peer, "problem").code, code);
     assert.ok(bed.closed.includes(peer));
   }
-  const stranger = bed.connect(77);
+  const stranger = bed.connect(Role.UNSPECIFIED);
   assert.equal(bed.got(stranger, "problem").code, "role-unknown");
 });
 

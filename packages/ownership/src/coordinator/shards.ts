@@ -11,7 +11,7 @@ import {
 } from "./transitions.ts";
 
 /** A4: a server that some proxy cannot reach is placed on all the same after this long. */
-export const HOSTS_WAIT_MS = 2000;
+const HOSTS_WAIT_MS = 2000;
 
 export function shardState(core: Core, shard: Shard | undefined): ShardState {
   if (shard === undefined) return "free";

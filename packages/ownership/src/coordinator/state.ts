@@ -1,6 +1,5 @@
 import type { After, Hosts, ProxyLoad, Role, ServerLoad } from "@belay/protocol";
 import type { ServerRow, ServiceRow, TombstoneRow } from "../store.ts";
-import type { Clearance } from "./clearance.ts";
 import type { PeerId } from "./event.ts";
 
 /** A connection. `role` is unspecified until its Hello. */
@@ -47,7 +46,24 @@ export interface Server {
   drainList: Shard[] | undefined;
 }
 
-export type MovePhase = "moving" | "revoked" | "released";
+/** M4's condition on the proxies, being watched; `clearance.ts` says how. */
+export interface Clearance {
+  readonly service: Service;
+  /** Of the revoking entry's commit. */
+  readonly revision: bigint;
+  readonly clear: boolean;
+  readonly allDropped: boolean;
+  readonly needsQuiet: boolean;
+  waiting(): Iterable<Proxy>;
+  join(proxy: Proxy): void;
+  dropped(proxy: Proxy): void;
+  quiet(proxy: Proxy): void;
+  leave(proxy: Proxy): void;
+  timeReached(): void;
+  judge(): void;
+}
+
+type MovePhase = "moving" | "revoked" | "released";
 
 export interface Move {
   readonly since: bigint;

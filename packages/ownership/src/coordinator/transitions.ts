@@ -93,11 +93,8 @@ export const SHARD_TABLE: Readonly<Record<ShardState, Readonly<ShardActions>>> =
   },
 };
 
-/**
- * The same for an incarnation. `absent`: no live one of that number; `waiting`: a registration whose
- * address M4 still guards (S7).
- */
-export type ServerState = "absent" | "waiting" | "active" | "draining";
+/** The same for an incarnation. `absent`: it was never there, or has ended. */
+export type ServerState = "absent" | "active" | "draining";
 
 export interface ServerActions {
   /** S1 */
@@ -115,14 +112,6 @@ export interface ServerActions {
 
 export const SERVER_TABLE: Readonly<Record<ServerState, Readonly<ServerActions>>> = {
   absent: {
-    renew: "tell-expired",
-    resume: "tell-expired",
-    place: "refuse",
-    drain: "refuse",
-    end: "tell-ended",
-    leaseOver: "ignore",
-  },
-  waiting: {
     renew: "tell-expired",
     resume: "tell-expired",
     place: "refuse",

@@ -3,7 +3,14 @@ import type { Ownership, Service } from "@belay/model";
 /** What a translation reads of a service; a linked `Service` of @belay/model is one. */
 export interface ServiceConfig extends Pick<
   Service,
-  "name" | "hosts" | "protocol" | "routes" | "replayBytes" | "envelopeBytes" | "source"
+  | "name"
+  | "hosts"
+  | "protocol"
+  | "routes"
+  | "replayBytes"
+  | "envelopeBytes"
+  | "closeCode"
+  | "source"
 > {
   readonly ownership: Pick<Ownership, "guard" | "parkMs" | "unknownKeyStatus">;
 }

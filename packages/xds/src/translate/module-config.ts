@@ -46,6 +46,7 @@ export interface RouteModuleConfig {
   readonly replay_bytes: number;
   readonly unknown_key_status: number;
   readonly envelope_bytes: number;
+  readonly close_code: number;
 }
 
 const isUsual = ({ marker, version, app, server, player, envelope }: EnvelopeNumbers): boolean =>
@@ -79,4 +80,5 @@ export const toRouteModuleConfig = (
   replay_bytes: service.replayBytes,
   unknown_key_status: service.ownership.unknownKeyStatus,
   envelope_bytes: service.envelopeBytes,
+  close_code: service.closeCode,
 });

@@ -1,0 +1,31 @@
+import { compare, measureInterleaved, type Variant } from "../load/interleaved.ts";
+import type { CaseResult } from "../report.ts";
+import { describe, formatRatio, rowOf } from "./ratio-rows.ts";
+import type { CaseContext } from "./context.ts";
+
+const OF_PLAIN_MIN = 0.8;
+
+/** B2: key in the protobuf envelope of a 200-byte POST, requests per CPU second. */
+export async function benchEnvelope(context: CaseContext): Promise<CaseResult> {
+  const { edge } = await context.filledEdge();
+  const rivals = await context.rivals();
+  const { port, envoyPid: pid } = edge;
+  const own: Variant = { name: "Belay, envelope in a POST", port, kind: "envelope", pid };
+  const measured = await measureInterleaved([own, ...rivals.postVariants()], context.options);
+  const [belay, plain, empty] = measured;
+  if (belay === undefined || plain === undefined || empty === undefined)
+    throw new Error("nothing ran");
+  const toPlain = compare(belay, plain);
+  return {
+    rows: [
+      rowOf("B2", plain),
+      rowOf("B2", empty, formatRatio(compare(empty, plain), "plain")),
+      {
+        ...rowOf("B2", belay, formatRatio(toPlain, "plain")),
+        target: `≥ ${OF_PLAIN_MIN} of plain`,
+        isMet: toPlain.median >= OF_PLAIN_MIN,
+      },
+    ],
+    raw: { variants: measured.map(describe) },
+  };
+}

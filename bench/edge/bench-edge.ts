@@ -1,0 +1,106 @@
+import { BelayUnderTest, type Child, freePorts, runTypeScript, until } from "@belay/testkit";
+import { join } from "node:path";
+import { findDescendant, pinProxy } from "../machine/process-facts.ts";
+import type { Tools } from "../machine/tools.ts";
+
+const SERVERS = ["a", "b", "c"] as const;
+const START_MS_MAX = 60_000;
+
+/** `guarded`: servers with the SDK; else the bench's own upstream under `belay run`. */
+export type ServerKind = "unguarded" | "guarded";
+
+const yamlOf = (kind: ServerKind): string => `
+service: bench
+key:
+  - path: /s/{key}/**
+  - envelope: { field: 12, marker: belay1, use: player }
+ownership: { guard: ${kind === "guarded" ? "sdk" : "none"} }
+`;
+
+/** A whole Belay, as `belay core`, `belay proxy` and `belay run` make it, with three servers. */
+export class BenchEdge {
+  readonly belay: BelayUnderTest;
+  /** Of Envoy. */
+  #pid = 0;
+
+  private constructor(belay: BelayUnderTest) {
+    this.belay = belay;
+  }
+
+  /** `isPinned`: one worker, on the proxy's core; else as `belay proxy` starts by itself. */
+  static async start(
+    tools: Tools,
+    options: { readonly isPinned: boolean; readonly servers?: ServerKind },
+  ): Promise<BenchEdge> {
+    const { isPinned, servers = "unguarded" } = options;
+    const belay = await BelayUnderTest.create({ bench: yamlOf(servers) });
+    const edge = new BenchEdge(belay);
+    try {
+      belay.startCoordinator();
+      belay.startControlPlane();
+      await edge.#startProxy(isPinned);
+      for (const id of SERVERS) await edge.#startServer(id, servers, tools);
+      await until("the servers are registered", () => edge.#areActive(), START_MS_MAX);
+      return edge;
+    } catch (error) {
+      await belay.stop();
+      throw error;
+    }
+  }
+
+  get port(): number {
+    return this.belay.ports.edge;
+  }
+
+  get adminPort(): number {
+    return this.belay.ports.envoyAdmin;
+  }
+
+  get envoyPid(): number {
+    return this.#pid;
+  }
+
+  /** A metric of the module, by its name without prefix. */
+  async metric(name: string): Promise<number> {
+    return this.belay.metric(`belay_${name}`);
+  }
+
+  async stop(): Promise<void> {
+    await this.belay.stop();
+  }
+
+  async #startProxy(isPinned: boolean): Promise<void> {
+    const { belay } = this;
+    const concurrency = isPinned ? ["--concurrency", "1"] : [];
+    const child = belay.belay("edge", ["proxy", ...concurrency, "--drain-time", "100ms"]);
+    await until(
+      "the edge is ready or ended",
+      async () =>
+        !child.running || (await fetch(`http://127.0.0.1:${this.adminPort}/ready`)).status === 200,
+      START_MS_MAX,
+    );
+    if (!child.running) throw new Error(`the edge ended:\n${child.output.slice(-4000)}`);
+    this.#pid = findDescendant(child.pid, "envoy");
+    if (isPinned) pinProxy(this.#pid);
+  }
+
+  async #startServer(id: string, kind: ServerKind, tools: Tools): Promise<Child> {
+    if (kind === "guarded") {
+      const [port = 0] = await freePorts(1);
+      const program = join(import.meta.dirname, "guarded-server.ts");
+      return this.belay.spawn(id, [...runTypeScript, program, id, String(port)]);
+    }
+    const command = ["sh", "-c", `exec '${tools.upstream}' "$PORT"`];
+    const flags = ["--service", "bench", "--id", id, "--port", "auto"];
+    return this.belay.belay(id, ["run", ...flags, "--", ...command]);
+  }
+
+  async #areActive(): Promise<boolean> {
+    const { servers } = (await this.belay.api("/v1/servers")) as {
+      servers: readonly { state: string }[];
+    };
+    const active = servers.filter(({ state }) => state === "active").length;
+    if (active < SERVERS.length) return false;
+    return (await this.belay.get({ path: "/s/probe/" })).status === 200;
+  }
+}

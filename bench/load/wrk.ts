@@ -1,0 +1,58 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+export type LoadKind = "path" | "header" | "session" | "envelope" | "fill";
+
+export interface Load {
+  readonly port: number;
+  readonly kind: LoadKind;
+  readonly keys: number;
+  readonly seconds: number;
+  readonly connections: number;
+  /** `session` only: x-session of the key, by key modulo their number. */
+  readonly tokens?: readonly string[];
+}
+
+export interface LoadResult {
+  readonly requests: number;
+  readonly perSecond: number;
+  readonly p50Us: number;
+  readonly p99Us: number;
+  /** Answers other than 2xx and 3xx, and requests without one. */
+  readonly failed: number;
+}
+
+const script = join(import.meta.dirname, "request.lua");
+const GRACE_MS = 30_000;
+
+/** Closed-loop load of one thread; settles when it is over. */
+export async function runLoad(load: Load): Promise<LoadResult> {
+  const { port, kind, keys, seconds, connections, tokens = [] } = load;
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const { stdout } = await promisify(execFile)(
+    "wrk",
+    [
+      "-t1",
+      `-c${connections}`,
+      `-d${seconds}s`,
+      "-s",
+      script,
+      `http://127.0.0.1:${port}`,
+      "--",
+      kind,
+      String(keys),
+      String(seed),
+      ...tokens,
+    ],
+    { timeout: seconds * 1000 + GRACE_MS },
+  );
+  const numbers =
+    /^result requests=(\d+) duration_us=(\d+) p50_us=(\d+) p99_us=(\d+) bad=(\d+) cut=(\d+)$/m
+      .exec(stdout)
+      ?.slice(1)
+      .map(Number);
+  if (numbers === undefined) throw new Error(`wrk said nothing of its result:\n${stdout}`);
+  const [requests = 0, durationUs = 0, p50Us = 0, p99Us = 0, bad = 0, cut = 0] = numbers;
+  return { requests, perSecond: (requests / durationUs) * 1e6, p50Us, p99Us, failed: bad + cut };
+}

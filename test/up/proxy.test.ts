@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { BelayUnderTest, type Child, until } from "@belay/testkit";
+
+const plainServer = join(import.meta.dirname, "../cli/plain-server.mjs");
+const world = 'service: plain\nkey: [{ path: "/k/{key}/**" }]\n';
+
+describe("belay proxy", () => {
+  let belay: BelayUnderTest;
+  let server: Child;
+
+  before(async () => {
+    belay = await BelayUnderTest.create({ plain: world });
+    belay.startCoordinator();
+    belay.startControlPlane();
+    await belay.startEdge({ env: { BELAY_METRICS_PORT: "0" } });
+    const run = ["run", "--service", "plain", "--id", "plain-1", "--port", "auto", "--"];
+    server = belay.belay("plain-1", [...run, process.execPath, plainServer]);
+    await until(
+      "a request is routed",
+      async () => (await fetch(url("ann/"))).status === 200,
+      60_000,
+    );
+  });
+  after(async () => belay.stop());
+
+  const url = (path: string): string => `http://127.0.0.1:${belay.ports.edge}/k/${path}`;
+
+  test("its /healthz and /metrics are Envoy's readiness and statistics", async () => {
+    const edge = belay.edges[0]?.child;
+    const [, port] = (await edge?.printed(/\/healthz and \/metrics port=(\d+)/)) ?? [];
+    const health = await fetch(`http://127.0.0.1:${port}/healthz`);
+    assert.equal(health.status, 200);
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    assert.match(metrics, /^envoy_server_live\{?.* 1$/m);
+    assert.equal((await fetch(`http://127.0.0.1:${port}/config_dump`)).status, 404);
+  });
+
+  test("a second edge on the same ports is refused: Envoy itself would share them", async () => {
+    const twin = belay.belay("twin", ["proxy"]);
+    assert.equal(await twin.exited(), 7, twin.output);
+    assert.match(twin.output, /port \d+ for .* is in use by .*envoy/);
+  });
+
+  test("on SIGTERM a running request ends well before Envoy does", async () => {
+    const edge = belay.edges[0]?.child;
+    const answer = fetch(url("ann/hold"));
+    await server.printed(/plain server: holding/);
+    edge?.signal("SIGTERM");
+    await edge?.printed(/draining/);
+    const [, pid] = await server.printed(/plain server (\d+) on/);
+    process.kill(Number(pid), "SIGUSR2");
+    const response = await answer;
+    assert.equal(response.status, 200);
+    assert.equal(await response.text(), `${pid}\n`);
+    assert.equal(await edge?.exited(), 0);
+  });
+});
