@@ -1,4 +1,5 @@
 import { compare, type Measured, measureInterleaved, type Variant } from "../load/interleaved.ts";
+import { GUARDED_HOST } from "../edge/bench-edge.ts";
 import type { CaseResult, Row } from "../report.ts";
 import { describe, formatRatio, rowOf } from "./ratio-rows.ts";
 import type { CaseContext } from "./context.ts";
@@ -8,7 +9,7 @@ const OF_EMPTY_MIN = 0.97;
 
 /** B1: key in the path, requests per CPU second beside other ways to route. */
 export async function benchPathKey(context: CaseContext): Promise<CaseResult> {
-  const { edge, keys } = await context.filledEdge();
+  const { edge, keys, guardedKeys } = await context.filledEdge();
   const rivals = await context.rivals();
   const own: Variant = {
     name: "Belay, path key",
@@ -16,9 +17,18 @@ export async function benchPathKey(context: CaseContext): Promise<CaseResult> {
     kind: "path",
     pid: edge.envoyPid,
   };
-  const measured = await measureInterleaved([own, ...rivals.pathVariants()], context.options);
-  const [belay, plain, empty, ...others] = measured;
-  if (belay === undefined || plain === undefined || empty === undefined)
+  const guarded: Variant = {
+    ...own,
+    name: `Belay, guarded service, ${guardedKeys} keys`,
+    host: GUARDED_HOST,
+    keys: guardedKeys,
+  };
+  const measured = await measureInterleaved(
+    [own, guarded, ...rivals.pathVariants()],
+    context.options,
+  );
+  const [belay, beside, plain, empty, ...others] = measured;
+  if (belay === undefined || beside === undefined || plain === undefined || empty === undefined)
     throw new Error("nothing ran");
   const toPlain = compare(belay, plain);
   const toEmpty = compare(belay, empty);
@@ -30,6 +40,7 @@ export async function benchPathKey(context: CaseContext): Promise<CaseResult> {
       target: `≥ ${OF_PLAIN_MIN} of plain`,
       isMet: toPlain.median >= OF_PLAIN_MIN,
     },
+    rowOf("B1", beside, formatRatio(compare(beside, plain), "plain")),
     {
       id: "B1",
       what: "Belay beside the empty module",

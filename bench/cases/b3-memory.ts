@@ -26,7 +26,7 @@ export async function benchMemory(context: CaseContext): Promise<CaseResult> {
       {
         id: "B3",
         what: `owner map, ${entries} keys of ${KEY_BYTES} bytes`,
-        value: `${perKey.toFixed(1)} bytes/key (belay_map_bytes)`,
+        value: `${perKey.toFixed(1)} bytes/key (map_bytes)`,
         beside: `resident memory grew by ${residentPerKey.toFixed(1)} bytes/key`,
         target: `≤ ${KEY_OVERHEAD_MAX} + key = ${KEY_OVERHEAD_MAX + KEY_BYTES}`,
         isMet: perKey <= KEY_OVERHEAD_MAX + KEY_BYTES,

@@ -9,6 +9,7 @@ const MOVES = 60;
 const RATE = 500;
 /** What is watched after a move is over, and before the next. */
 const SETTLE_MS = 150;
+const FAILURES_KEPT = 10;
 
 interface Gaps {
   /** Longest time without an answer, per move. */
@@ -17,6 +18,8 @@ interface Gaps {
   readonly restMs: readonly number[];
   readonly failed: number;
   readonly sent: number;
+  /** Some of the failed ones. */
+  readonly failures: readonly unknown[];
 }
 
 /** B6: the gap that a key's client sees when the key is moved. */
@@ -74,7 +77,8 @@ async function measureMoves(edge: BenchEdge): Promise<Gaps> {
     restMs.push(longestGap(arrivedMs, middleMs, performance.now()));
   }
   await load.stop();
-  return { moveMs, restMs, failed: load.sent - load.good, sent: load.sent };
+  const { sent, good, bad } = load;
+  return { moveMs, restMs, failed: sent - good, sent, failures: bad.slice(0, FAILURES_KEPT) };
 }
 
 /** Longest time between two answers, counted from the last one before `fromMs`. */

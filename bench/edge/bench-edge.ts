@@ -17,6 +17,16 @@ key:
 ownership: { guard: ${kind === "guarded" ? "sdk" : "none"} }
 `;
 
+/** The host of a second service, guarded, whose servers answer without looking: for the edge's cost alone. */
+export const GUARDED_HOST = "guarded.localhost";
+
+const guardedYaml = `
+service: guarded
+hosts: [${GUARDED_HOST}]
+key: [{ path: "/s/{key}/**" }]
+ownership: { guard: sdk }
+`;
+
 /** A whole Belay, as `belay core`, `belay proxy` and `belay run` make it, with three servers. */
 export class BenchEdge {
   readonly belay: BelayUnderTest;
@@ -27,20 +37,22 @@ export class BenchEdge {
     this.belay = belay;
   }
 
-  /** `isPinned`: one worker, on the proxy's core; else as `belay proxy` starts by itself. */
+  /** `isPinned`: one worker, on the proxy's core, and a guarded service beside; else as `belay proxy` starts by itself. */
   static async start(
     tools: Tools,
     options: { readonly isPinned: boolean; readonly servers?: ServerKind },
   ): Promise<BenchEdge> {
     const { isPinned, servers = "unguarded" } = options;
-    const belay = await BelayUnderTest.create({ bench: yamlOf(servers) });
+    const yaml = { bench: yamlOf(servers), ...(isPinned ? { guarded: guardedYaml } : {}) };
+    const belay = await BelayUnderTest.create(yaml);
     const edge = new BenchEdge(belay);
     try {
       belay.startCoordinator();
       belay.startControlPlane();
       await edge.#startProxy(isPinned);
       for (const id of SERVERS) await edge.#startServer(id, servers, tools);
-      await until("the servers are registered", () => edge.#areActive(), START_MS_MAX);
+      if (isPinned) await edge.#startGuarded(tools);
+      await until("the servers are registered", async () => edge.#areActive(), START_MS_MAX);
       return edge;
     } catch (error) {
       await belay.stop();
@@ -62,7 +74,7 @@ export class BenchEdge {
 
   /** A metric of the module, by its name without prefix. */
   async metric(name: string): Promise<number> {
-    return this.belay.metric(`belay_${name}`);
+    return this.belay.metric(`envoy_belay_${name}`);
   }
 
   async stop(): Promise<void> {
@@ -95,11 +107,22 @@ export class BenchEdge {
     return this.belay.belay(id, ["run", ...flags, "--", ...command]);
   }
 
+  async #startGuarded(tools: Tools): Promise<void> {
+    const ports = (await freePorts(SERVERS.length)).map(String);
+    await this.belay.spawn("guarded upstream", [tools.upstream, ...ports]).printed(/ready/);
+    const program = join(import.meta.dirname, "registrar.ts");
+    await this.belay.spawn("registrar", [...runTypeScript, program, ...ports]).printed(/ready/);
+    await until("the guarded servers are reachable", async () => {
+      const headers = { host: GUARDED_HOST };
+      return (await this.belay.get({ path: "/s/probe/", headers })).status === 200;
+    });
+  }
+
   async #areActive(): Promise<boolean> {
     const { servers } = (await this.belay.api("/v1/servers")) as {
-      servers: readonly { state: string }[];
+      servers: readonly { service: string; state: string }[];
     };
-    const active = servers.filter(({ state }) => state === "active").length;
+    const active = servers.filter((it) => it.service === "bench" && it.state === "active").length;
     if (active < SERVERS.length) return false;
     return (await this.belay.get({ path: "/s/probe/" })).status === 200;
   }

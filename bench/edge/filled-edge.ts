@@ -1,9 +1,11 @@
 import { residentBytes } from "../machine/process-facts.ts";
 import type { Tools } from "../machine/tools.ts";
-import { runLoad } from "../load/wrk.ts";
-import { BenchEdge } from "./bench-edge.ts";
+import { requestEachKey, runLoad } from "../load/wrk.ts";
+import { BenchEdge, GUARDED_HOST } from "./bench-edge.ts";
 
 const CONNECTIONS = 512;
+/** The guarded service is there to compare one cost: the second million would only take time. */
+const GUARDED_KEYS_MAX = 100_000;
 const FILL_SECONDS_MAX = 400;
 
 /** The edge's memory at one moment. */
@@ -17,6 +19,8 @@ interface Footprint {
 export interface FilledEdge {
   readonly edge: BenchEdge;
   readonly keys: number;
+  /** Of the guarded service; the other has all. */
+  readonly guardedKeys: number;
   readonly before: Footprint;
   readonly after: Footprint;
   readonly seconds: number;
@@ -36,15 +40,15 @@ export async function startFilledEdge(tools: Tools, keys: number): Promise<Fille
     });
     const before = await readFootprint(edge);
     const startedMs = performance.now();
-    await runLoad({
-      port: edge.port,
-      kind: "fill",
-      keys,
-      seconds: FILL_SECONDS_MAX,
-      connections: CONNECTIONS,
-    });
+    await requestEachKey({ port: edge.port, keys, connections: CONNECTIONS }, FILL_SECONDS_MAX);
     const seconds = (performance.now() - startedMs) / 1000;
-    return { edge, keys, before, after: await readFootprint(edge), seconds };
+    const after = await readFootprint(edge);
+    const guardedKeys = Math.min(keys, GUARDED_KEYS_MAX);
+    await requestEachKey(
+      { port: edge.port, keys: guardedKeys, connections: CONNECTIONS, host: GUARDED_HOST },
+      FILL_SECONDS_MAX,
+    );
+    return { edge, keys, guardedKeys, before, after, seconds };
   } catch (error) {
     await edge.stop();
     throw error;

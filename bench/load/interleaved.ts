@@ -15,6 +15,9 @@ export interface Variant {
   /** A process beside it that each request goes to as well; reported apart. */
   readonly helperPid?: number;
   readonly tokens?: readonly string[];
+  readonly host?: string;
+  /** By default those of all variants. */
+  readonly keys?: number;
 }
 
 /** One variant's turn in one round. */
@@ -62,11 +65,15 @@ async function takeTurn(
   round: number,
   { seconds, keys }: { readonly seconds: number; readonly keys: number },
 ): Promise<Turn> {
-  const { port, kind, pid, helperPid, tokens } = variant;
+  const { port, kind, pid, helperPid, tokens, host } = variant;
   const helperCpu = (): number => (helperPid === undefined ? 0 : cpuMicros(helperPid));
   const [before, helperBefore] = [cpuMicros(pid), helperCpu()];
-  const load = { port, kind, keys, seconds, connections: CONNECTIONS };
-  const result = await runLoad({ ...load, ...(tokens === undefined ? {} : { tokens }) });
+  const load = { port, kind, keys: variant.keys ?? keys, seconds, connections: CONNECTIONS };
+  const result = await runLoad({
+    ...load,
+    ...(tokens === undefined ? {} : { tokens }),
+    ...(host === undefined ? {} : { host }),
+  });
   const { requests, perSecond, p50Us, p99Us, failed } = result;
   return {
     round,

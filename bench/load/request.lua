@@ -1,13 +1,13 @@
--- Load for wrk. Arguments after `--`: kind, keys, seed, then what the kind needs.
+-- Load for wrk. Arguments after `--`: kind, keys, seed, Host header, then what the kind needs.
 --   path      GET /s/<random key>/x
 --   header    the same, and the key in x-player-id
 --   session   the same, and x-session: one of the tokens that follow, by key
 --   envelope  POST of 200 bytes with the key in a protobuf envelope
---   fill      GET of every key once, in order, then ends the thread
+--   fill      GET of every key once, in order, then ends wrk, which prints nothing then
 local format, random = string.format, math.random
 local kind, keys, tokens, at = "path", 1, {}, 0
 
-local head = "GET /s/key-%012d/x HTTP/1.1\r\nHost: localhost\r\n"
+local head
 local post = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200\r\n\r\n"
 -- 12: { 1: "belay1", 2: 1, 5: key }, then 1: payload
 local envelope = post .. "\98\28\10\6belay1\16\1\42\16key-%012d\10\167\1" .. string.rep("p", 167)
@@ -24,14 +24,15 @@ local make = {
 function init(args)
   kind, keys = args[1], tonumber(args[2])
   math.randomseed(tonumber(args[3]))
-  for i = 4, #args do tokens[#tokens + 1] = args[i] end
+  head = "GET /s/key-%012d/x HTTP/1.1\r\nHost: " .. args[4] .. "\r\n"
+  for i = 5, #args do tokens[#tokens + 1] = args[i] end
 end
 
 function request()
   if kind ~= "fill" then return make[kind](random(0, keys - 1)) end
   local key = at
   at = at + 1
-  if at > keys + FILL_SPARE then wrk.thread:stop() end
+  if at > keys + FILL_SPARE then os.exit(0) end
   return make.path(key % keys)
 end
 

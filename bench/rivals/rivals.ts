@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Child, freePorts, runTypeScript, until } from "@belay/testkit";
 import type { Variant } from "../load/interleaved.ts";
-import { runLoad } from "../load/wrk.ts";
+import { requestEachKey } from "../load/wrk.ts";
 import { pinProxy } from "../machine/process-facts.ts";
 import type { Tools } from "../machine/tools.ts";
 import { createRivalsConfig, type RivalPorts } from "./envoy-config.ts";
@@ -190,6 +190,6 @@ export class Rivals {
     );
     if (!child.running) throw new Error(`HAProxy ended:\n${child.output.slice(-4000)}`);
     pinProxy(child.pid);
-    await runLoad({ port, kind: "fill", keys, seconds: FILL_SECONDS_MAX, connections: 64 });
+    await requestEachKey({ port, keys, connections: 64 }, FILL_SECONDS_MAX);
   }
 }

@@ -67,7 +67,7 @@ test("sessions spread over the instances and keep their server", async () => {
 
 test("sessions go on while instances are added and drained", async () => {
   await addInstance("d");
-  await belay.ask(["move", "agents", clients[0]?.transport.sessionId ?? ""], 1);
+  await belay.ask(["move", "agents", clients[0]?.transport.sessionId ?? ""], 5);
   for (const round of ["four", "five"]) await callAll(round);
 });
 

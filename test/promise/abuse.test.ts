@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
 import { after, before, test } from "node:test";
 import { BelayUnderTest, fire, OpenLoop, pause, until } from "@belay/testkit";
@@ -15,17 +15,30 @@ let rssAtStart = 0;
 
 /** Resident memory of the edge's Envoy, bytes. */
 function residentBytes(): number {
-  const pid = Number(belay.edges[0]?.child.output.match(/envoy.*pid[ =:"]+(\d+)/i)?.[1] ?? 0);
-  assert.ok(pid > 0, "the edge says Envoy's pid");
-  const kib = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-  return Number(kib) * 1024;
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    const command = readCommand(pid);
+    if (!command[0]?.endsWith("envoy") || !command.some((it) => it.includes(belay.data))) continue;
+    const kib = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    return Number(kib) * 1024;
+  }
+  throw new Error("the edge has no Envoy");
+}
+
+function readCommand(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  } catch {
+    return []; // it has ended
+  }
 }
 
 const protobuf = { "content-type": "application/x-protobuf" };
 const post = (body: Uint8Array) => ({ path: "/rpc", method: "POST", headers: protobuf, body });
 
 before(async () => {
-  belay = await BelayUnderTest.start({ world: `${worldYaml}body: { replay: 256KiB }\n` });
+  belay = await BelayUnderTest.start({
+    world: `${worldYaml.replace("lease: 3s", "lease: 15s")}body: { replay: 256KiB }\n`,
+  });
   await addServer(belay, "a");
   const good = ["good-1", "good-2", "good-3"];
   await placeKeys(belay, good);
@@ -40,6 +53,7 @@ before(async () => {
 });
 
 after(async () => {
+  await bystanders.stop();
   await belay.stop();
 });
 

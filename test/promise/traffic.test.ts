@@ -46,6 +46,7 @@ before(async () => {
 });
 
 after(async () => {
+  await load.stop();
   await belay.stop();
 });
 

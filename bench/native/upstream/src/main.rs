@@ -27,6 +27,8 @@ fn serve(mut stream: TcpStream) -> std::io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut filled = 0;
     let mut skip = 0;
+    // An answer goes out when its request's body is in.
+    let mut is_owed = false;
     loop {
         let read = stream.read(&mut buffer[filled..])?;
         if read == 0 {
@@ -42,12 +44,16 @@ fn serve(mut stream: TcpStream) -> std::io::Result<()> {
             if skip > 0 {
                 break;
             }
+            if is_owed {
+                is_owed = false;
+                answers += 1;
+            }
             let Some((end, length)) = head(&buffer[at..filled]) else {
                 break;
             };
             at += end;
             skip = length;
-            answers += 1;
+            is_owed = true;
         }
         buffer.copy_within(at..filled, 0);
         filled -= at;
