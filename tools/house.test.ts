@@ -130,6 +130,15 @@ test("links between documents lead somewhere", () => {
   assert.deepEqual(broken, []);
 });
 
+test("each proof in docs/requirements.md is there", () => {
+  const proofs = [...read("docs/requirements.md").matchAll(/`([^` ]+\/[^` ]+)`/g)];
+  assert.ok(proofs.length > 10);
+  assert.deepEqual(
+    proofs.map(([, path = ""]) => path).filter((path) => !existsSync(join(root, path))),
+    [],
+  );
+});
+
 test("README is shorter than 150 lines, ARCHITECTURE fits a page", () => {
   assert.ok(read("README.md").split("\n").length < 150);
   assert.ok(read("ARCHITECTURE.md").split("\n").length <= 110);

@@ -6,7 +6,7 @@ import { BenchEdge, GUARDED_HOST } from "./bench-edge.ts";
 const CONNECTIONS = 512;
 /** The guarded service is there to compare one cost: the second million would only take time. */
 const GUARDED_KEYS_MAX = 100_000;
-const FILL_SECONDS_MAX = 400;
+const FILL_SECONDS_MAX = 600;
 
 /** The edge's memory at one moment. */
 interface Footprint {

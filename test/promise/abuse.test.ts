@@ -76,6 +76,9 @@ test("P4: x-belay-* and x-envoy-* headers of clients reach nobody and switch not
     "x-envoy-original-path": "/evil",
     "x-envoy-attempt-count": "99",
     "x-envoy-ip-tags": "evil",
+    x_belay_key: "somebody-else", // what CGI and its kin take for x-belay-key
+    x_belay_epoch: "999999",
+    "x-envoy_internal": "true",
   };
   for (const [name, value] of [...Object.entries(spoofed), ["all", ""] as const]) {
     const headers = name === "all" ? spoofed : { [name]: value };

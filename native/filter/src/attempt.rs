@@ -3,9 +3,9 @@
 use crate::abi::{BodyStatus, HeadersStatus, HttpFilter, Map, Stream, TrailersStatus};
 use crate::answer::Reply;
 use crate::headers::{
-    ATTEMPT, EPOCH, INCARNATION, KEY, REFUSED, RequestHeaders, STATUS, WAIT, is_ours, number, strip,
+    ATTEMPT, Answered, EPOCH, INCARNATION, KEY, REFUSED, RequestHeaders, WAIT, is_ours, strip,
 };
-use crate::last_pick::{self, LastPick};
+use crate::last_pick::{self, LastPick, ServerPick};
 use crate::metrics::Outcome;
 use crate::process::{self, Known};
 use crate::wait::{Cause, REFUSALS_MAX, RefusalHeader, State, Wait};
@@ -40,6 +40,7 @@ pub struct Attempt {
     settings: Arc<AttemptSettings>,
     /// Holds the count in flight of an unguarded service until the attempt has ended (M4).
     pick: RefCell<Option<Pick>>,
+    key: RefCell<Option<Key>>,
     wakeable: RefCell<Option<Wakeable>>,
     /// When the answer began; `None` before.
     answered: Cell<Option<Instant>>,
@@ -48,42 +49,32 @@ pub struct Attempt {
 impl Attempt {
     #[must_use]
     pub fn new(settings: Arc<AttemptSettings>) -> Self {
-        let (pick, wakeable, answered) = Default::default();
+        let (pick, key, wakeable, answered) = Default::default();
         Self {
             settings,
             pick,
+            key,
             wakeable,
             answered,
         }
     }
 
-    fn to_server(&self, stream: &mut Stream, service: &Service, pick: Pick) -> HeadersStatus {
-        let mut digits = itoa::Buffer::new();
-        let attempt = match stream.request_number(ATTEMPT) {
-            None => 1,
-            Some(before) => {
-                if let Some(wait) = stream.request_header(WAIT).and_then(Wait::parse) {
-                    note(
-                        stream,
-                        &Wait {
-                            state: wait.state.sent(),
-                            ..wait
-                        },
-                    );
-                }
-                if before > 0 {
-                    self.count(Outcome::Rerouted);
-                }
-                before + 1
-            }
-        };
-        stream.set_header(Map::Request, ATTEMPT, digits.format(attempt).as_bytes());
-        let incarnation = digits.format(pick.server.incarnation).as_bytes();
-        stream.set_header(Map::Request, INCARNATION, incarnation);
-        if pick.epoch > 0 {
-            stream.set_header(Map::Request, EPOCH, digits.format(pick.epoch).as_bytes());
-        } else if attempt > 1 {
-            stream.remove_header(Map::Request, EPOCH.as_bytes());
+    fn to_server(
+        &self,
+        stream: &mut Stream,
+        service: &Service,
+        picked: ServerPick,
+    ) -> HeadersStatus {
+        let ServerPick {
+            pick,
+            key,
+            is_first,
+        } = picked;
+        self.key.replace(key);
+        if is_first {
+            write_first(stream, &pick);
+        } else {
+            self.write_again(stream, &pick);
         }
         let unguarded = !self.settings.guarded;
         let moved = unguarded && self.open(stream, service, &pick) == Some(Opened::Moved);
@@ -97,11 +88,39 @@ impl Attempt {
         HeadersStatus::Continue
     }
 
+    /// The headers of a request that went somewhere before.
+    fn write_again(&self, stream: &mut Stream, pick: &Pick) {
+        if let Some(wait) = stream.request_header(WAIT).and_then(Wait::parse) {
+            note(
+                stream,
+                &Wait {
+                    state: wait.state.sent(),
+                    ..wait
+                },
+            );
+        }
+        let before = stream.request_number(ATTEMPT).unwrap_or(0);
+        if before > 0 {
+            self.count(Outcome::Rerouted);
+        }
+        let mut digits = itoa::Buffer::new();
+        let mut set = |name: &str, number: u64| {
+            stream.set_header(Map::Request, name, digits.format(number).as_bytes());
+        };
+        set(ATTEMPT, before + 1);
+        set(INCARNATION, pick.server.incarnation);
+        if pick.epoch > 0 {
+            set(EPOCH, pick.epoch);
+        } else {
+            stream.remove_header(Map::Request, EPOCH.as_bytes());
+        }
+    }
+
     /// Registers the attempt, so that the feed can end it (P1, M2). `None`: not possible here.
     fn open(&self, stream: &mut Stream, service: &Service, pick: &Pick) -> Option<Opened> {
         let process = process::get()?;
         let wakeable = process.wakers.register(stream);
-        let key = key_of(stream);
+        let key = self.key.borrow();
         let key = key.as_ref().map_or(&[][..], Key::as_bytes);
         let incarnation = pick.server.incarnation;
         let opened = service.open(
@@ -145,7 +164,7 @@ impl Attempt {
         }
         let RefusalHeader { incarnation, as_of } = refusal;
         let resent = wait.state == State::SentAgain;
-        let after = key_of(stream).map(|key| {
+        let after = self.key.borrow().as_ref().map(|key| {
             service.refused(
                 key.as_bytes(),
                 ServerRefusal {
@@ -169,6 +188,15 @@ impl Attempt {
         );
         let value = format!("{incarnation}; as-of={as_of}; reason=refused");
         stream.set_header(Map::Response, REFUSED, value.as_bytes());
+    }
+
+    /// G7: whether the key has a newer owner that was named without a release by the older.
+    fn is_outcome_unknown(&self, service: &Service, pick: &Pick, answered: Option<u64>) -> bool {
+        let epoch = answered.unwrap_or(pick.epoch);
+        pick.epoch > 0
+            && self.key.borrow().as_ref().is_some_and(|key| {
+                service.is_outcome_unknown(key.as_bytes(), epoch, pick.server.incarnation)
+            })
     }
 
     fn close(&self) {
@@ -206,7 +234,7 @@ impl HttpFilter for Attempt {
             return HeadersStatus::Continue;
         };
         match last_pick::take() {
-            Some(LastPick::Server(pick)) => self.to_server(stream, service, pick),
+            Some(LastPick::Server(picked)) => self.to_server(stream, service, picked),
             Some(LastPick::Room(cause)) => {
                 self.to_room(stream, service, cause);
                 HeadersStatus::Continue
@@ -220,11 +248,16 @@ impl HttpFilter for Attempt {
         let (Some(pick), Some(service)) = (&*pick, self.settings.known.service()) else {
             return HeadersStatus::Continue;
         };
-        let refusal = stream
-            .header(Map::Response, REFUSED)
-            .map(RefusalHeader::parse);
-        let epoch = stream.header(Map::Response, EPOCH).and_then(number);
-        strip(stream, Map::Response, is_ours);
+        let Answered {
+            refused,
+            epoch,
+            has_ours,
+            is_upgrade,
+        } = Answered::of(stream);
+        let refusal = refused.map(RefusalHeader::parse);
+        if has_ours {
+            strip(stream, Map::Response, is_ours);
+        }
         if let Some(refusal) = refusal {
             match refusal.filter(|refusal| refusal.incarnation == pick.server.incarnation) {
                 Some(refusal) => self.refused(stream, service, refusal),
@@ -233,15 +266,14 @@ impl HttpFilter for Attempt {
             }
             return HeadersStatus::Continue;
         }
-        if self.settings.guarded && is_outcome_unknown(stream, service, pick, epoch) {
+        if self.settings.guarded && self.is_outcome_unknown(service, pick, epoch) {
             self.rewrite(stream, Reason::OutcomeUnknown);
             return HeadersStatus::Continue;
         }
         if !end {
             self.answered.set(Some(Instant::now()));
         }
-        if self.wakeable.borrow().is_some() && stream.header(Map::Response, STATUS) == Some(b"101")
-        {
+        if is_upgrade && self.wakeable.borrow().is_some() {
             // An accepted WebSocket is the edge's: it knows where frames end.
             self.close();
         }
@@ -296,6 +328,17 @@ impl Drop for Attempt {
     }
 }
 
+/// The edge has stripped what the client said, so none of these is there.
+fn write_first(stream: &mut Stream, pick: &Pick) {
+    let mut digits = itoa::Buffer::new();
+    stream.add_header(Map::Request, ATTEMPT, b"1");
+    let incarnation = digits.format(pick.server.incarnation).as_bytes();
+    stream.add_header(Map::Request, INCARNATION, incarnation);
+    if pick.epoch > 0 {
+        stream.add_header(Map::Request, EPOCH, digits.format(pick.epoch).as_bytes());
+    }
+}
+
 /// The key of the request, as the edge wrote it.
 fn key_of(stream: &Stream) -> Option<Key> {
     Key::parse_percent_encoded(stream.request_header(KEY)?).ok()
@@ -336,18 +379,4 @@ fn forget_unreachable(stream: &Stream, service: &Service) {
             },
         );
     }
-}
-
-/// G7: whether the key has a newer owner that was named without a release by the older.
-fn is_outcome_unknown(
-    stream: &Stream,
-    service: &Service,
-    pick: &Pick,
-    answered: Option<u64>,
-) -> bool {
-    let epoch = answered.unwrap_or(pick.epoch);
-    pick.epoch > 0
-        && key_of(stream).is_some_and(|key| {
-            service.is_outcome_unknown(key.as_bytes(), epoch, pick.server.incarnation)
-        })
 }

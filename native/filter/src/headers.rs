@@ -18,13 +18,22 @@ pub const STATUS: &str = ":status";
 /// P4: never believed from clients.
 #[must_use]
 pub fn is_stripped_from_clients(name: &[u8]) -> bool {
-    name.starts_with(b"x-belay-") || name.starts_with(b"x-envoy-")
+    has_prefix(name, b"x-belay-") || has_prefix(name, b"x-envoy-")
 }
 
 /// P4: never passed on from applications.
 #[must_use]
 pub fn is_ours(name: &[u8]) -> bool {
-    name.starts_with(b"x-belay-")
+    has_prefix(name, b"x-belay-")
+}
+
+/// CGI, WSGI and their kin read `_` in a header's name as `-`, so here it counts as such.
+fn has_prefix(name: &[u8], prefix: &[u8]) -> bool {
+    name.len() >= prefix.len()
+        && name
+            .iter()
+            .zip(prefix)
+            .all(|(byte, wanted)| byte == wanted || (*byte == b'_' && *wanted == b'-'))
 }
 
 /// A decimal number, as our own headers carry it.
@@ -45,7 +54,7 @@ impl HeaderView for View<'_> {
     }
 }
 
-/// Request headers, as the stream's filters and the LB policy both can read them.
+/// What Belay wrote on a request.
 pub trait RequestHeaders {
     fn request_header(&self, name: &str) -> Option<&[u8]>;
 
@@ -60,9 +69,64 @@ impl RequestHeaders for Stream {
     }
 }
 
-impl RequestHeaders for PickContext {
-    fn request_header(&self, name: &str) -> Option<&[u8]> {
-        self.header(name)
+/// What decides where an attempt goes, as Belay wrote it on the request.
+#[derive(Default)]
+pub struct Directions<'r> {
+    pub key: Option<&'r [u8]>,
+    pub server: Option<&'r [u8]>,
+    pub attempt: Option<&'r [u8]>,
+    pub wait: Option<&'r [u8]>,
+}
+
+impl<'r> Directions<'r> {
+    #[must_use]
+    pub fn of(request: &'r PickContext) -> Self {
+        let mut found = Self::default();
+        request.each_header(|name, value| {
+            if !is_ours(name) {
+                return;
+            }
+            let place = match core::str::from_utf8(name) {
+                Ok(KEY) => &mut found.key,
+                Ok(SERVER) => &mut found.server,
+                Ok(ATTEMPT) => &mut found.attempt,
+                Ok(WAIT) => &mut found.wait,
+                _ => return,
+            };
+            *place = Some(value);
+        });
+        found
+    }
+}
+
+/// What Belay reads of a server's answer.
+#[derive(Default)]
+pub struct Answered<'r> {
+    pub refused: Option<&'r [u8]>,
+    pub epoch: Option<u64>,
+    /// Some header is one of ours.
+    pub has_ours: bool,
+    /// A WebSocket was accepted.
+    pub is_upgrade: bool,
+}
+
+impl<'r> Answered<'r> {
+    #[must_use]
+    pub fn of(stream: &'r Stream) -> Self {
+        let mut found = Self::default();
+        stream.each_header(Map::Response, |name, value| {
+            if is_ours(name) {
+                found.has_ours = true;
+                match core::str::from_utf8(name) {
+                    Ok(REFUSED) => found.refused = Some(value),
+                    Ok(EPOCH) => found.epoch = number(value),
+                    _ => {}
+                }
+            } else if name == STATUS.as_bytes() {
+                found.is_upgrade = value == b"101";
+            }
+        });
+        found
     }
 }
 
@@ -78,7 +142,13 @@ pub fn is_grpc(stream: &Stream) -> bool {
 
 /// Removes the headers of a map whose names satisfy `unwanted`.
 pub fn strip(stream: &mut Stream, map: Map, unwanted: impl Fn(&[u8]) -> bool) {
-    for name in stream.names(map, unwanted) {
+    let mut names: Vec<Box<[u8]>> = Vec::new();
+    stream.each_header(map, |name, _| {
+        if unwanted(name) {
+            names.push(name.into());
+        }
+    });
+    for name in names {
         stream.remove_header(map, &name);
     }
 }

@@ -5,13 +5,22 @@
 //! pick or at the end of a stream.
 
 use crate::wait::Cause;
+use belay_keys::Key;
 use belay_owner::Pick;
 use std::cell::RefCell;
 
 /// What was picked.
 pub enum LastPick {
-    Server(Pick),
+    Server(ServerPick),
     Room(Cause),
+}
+
+/// A server, and what the LB policy read of the request: the filter need not look it up again.
+pub struct ServerPick {
+    pub pick: Pick,
+    pub key: Option<Key>,
+    /// No attempt was made before.
+    pub is_first: bool,
 }
 
 thread_local! {

@@ -4,12 +4,12 @@
 //! waiting room, the endpoint that leads back into this Envoy.
 
 use crate::abi::{Hosts, PickContext};
-use crate::headers::{ATTEMPT, KEY, RequestHeaders, SERVER, WAIT};
-use crate::last_pick::{self, LastPick};
+use crate::headers::{Directions, number};
+use crate::last_pick::{self, LastPick, ServerPick};
 use crate::process::Known;
 use crate::wait::{Cause, Wait};
 use belay_keys::{Key, LbConfig};
-use belay_owner::{Answer, Pick, Service};
+use belay_owner::{Answer, Service};
 use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -99,26 +99,39 @@ impl LbPolicy {
         if !self.index.borrow().reported {
             self.report(&mut self.index.borrow_mut());
         }
-        if let Some(cause) = must_wait(request) {
+        let directions = Directions::of(request);
+        let is_first = directions.attempt.is_none();
+        if let Some(cause) = must_wait(&directions) {
             return self.room(cause);
         }
-        let answer = if let Some(key) = request.request_header(KEY) {
-            pick_key(service, key)
-        } else if let Some(incarnation) = request.request_number(SERVER) {
-            service.pick_server(incarnation)
+        let (answer, key) = if let Some(key) = directions.key {
+            match Key::parse_percent_encoded(key) {
+                Ok(key) => (service.pick(key.as_bytes()), Some(key)),
+                // The edge wrote the header, so this cannot be; the waiting room ends it.
+                Err(_) => (Answer::Miss, None),
+            }
+        } else if let Some(incarnation) = directions.server.and_then(number) {
+            (service.pick_server(incarnation), None)
         } else {
-            return self.spread(hosts, service);
+            return self.spread(hosts, service, is_first);
         };
         match answer {
-            Answer::Owner(pick) => self.take(hosts, pick),
+            Answer::Owner(pick) => self.take(
+                hosts,
+                ServerPick {
+                    pick,
+                    key,
+                    is_first,
+                },
+            ),
             Answer::Miss | Answer::Moving | Answer::Refused { .. } => self.room(Cause::Owner),
         }
     }
 
-    fn take(&self, hosts: &Hosts, pick: Pick) -> Option<u32> {
-        match self.find(hosts, pick.server.address.as_bytes()) {
+    fn take(&self, hosts: &Hosts, picked: ServerPick) -> Option<u32> {
+        match self.find(hosts, picked.pick.server.address.as_bytes()) {
             Some(host) => {
-                last_pick::put(LastPick::Server(pick));
+                last_pick::put(LastPick::Server(picked));
                 Some(host)
             }
             None => self.room(Cause::Host),
@@ -131,7 +144,7 @@ impl LbPolicy {
     }
 
     /// Without a key: the active servers in turn.
-    fn spread(&self, hosts: &Hosts, service: &Service) -> Option<u32> {
+    fn spread(&self, hosts: &Hosts, service: &Service, is_first: bool) -> Option<u32> {
         let servers = service.active_servers();
         let first = self.next.get();
         self.next.set(first.wrapping_add(1));
@@ -141,7 +154,11 @@ impl LbPolicy {
                 continue;
             };
             if let Answer::Owner(pick) = service.pick_server(server.incarnation) {
-                last_pick::put(LastPick::Server(pick));
+                last_pick::put(LastPick::Server(ServerPick {
+                    pick,
+                    key: None,
+                    is_first,
+                }));
                 return Some(host);
             }
         }
@@ -172,21 +189,10 @@ impl Drop for LbPolicy {
 }
 
 /// R1, R3: whether an earlier attempt of this request makes it wait before the next.
-fn must_wait(request: &PickContext) -> Option<Cause> {
-    request.request_header(ATTEMPT)?;
-    match request.request_header(WAIT).and_then(Wait::parse) {
+fn must_wait(directions: &Directions) -> Option<Cause> {
+    directions.attempt?;
+    match directions.wait.and_then(Wait::parse) {
         Some(wait) => wait.state.must_wait(),
         None => Some(Cause::Connect),
-    }
-}
-
-fn pick_key(service: &Service, header: &[u8]) -> Answer {
-    if !header.contains(&b'%') {
-        return service.pick(header);
-    }
-    match Key::parse_percent_encoded(header) {
-        Ok(key) => service.pick(key.as_bytes()),
-        // The edge wrote the header, so this cannot be; the waiting room ends it.
-        Err(_) => Answer::Miss,
     }
 }

@@ -15,8 +15,8 @@ use mio::{Events, Poll, Token};
 use crate::clock::now_ms;
 use crate::connection::{Connection, SOCKET};
 use crate::machine::{Broken, Effect, Machine};
-use crate::proxy::random_id;
 use crate::process_state::Shared;
+use crate::proxy::random_id;
 use crate::waker::{Level, Waker};
 
 pub(crate) const BELL: Token = Token(1);

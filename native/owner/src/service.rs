@@ -8,9 +8,9 @@ use crate::answer::{
 use crate::clock::now_ms;
 use crate::entry::Entry;
 use crate::parking::Joined;
+use crate::process_state::Shared;
 use crate::service_state::{KEY_BYTES_MAX, ServiceState, is_too_old};
 use crate::shard::Shard;
-use crate::process_state::Shared;
 use crate::signal::Command;
 use crate::streams::OpenStream;
 use crate::waker::StreamId;

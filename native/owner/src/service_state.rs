@@ -8,10 +8,10 @@ use parking_lot::RwLock;
 use crate::answer::{Answer, Pick, Refusal, Server, ServerAnswer};
 use crate::entry::Entry;
 use crate::in_flight::InFlight;
+use crate::process_state::Shared;
 use crate::servers::{Record, Servers};
 use crate::shard::Shard;
 use crate::shard_map::ShardMap;
-use crate::process_state::Shared;
 use crate::signal::{Command, Signal};
 
 /// Retry-After of what passes by itself.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 
-use crate::service_state::ServiceState;
 use crate::process_state::Shared;
+use crate::service_state::ServiceState;
 
 struct Table {
     by_name: HashMap<Box<str>, Arc<ServiceState>>,

@@ -3,7 +3,7 @@
 use super::{Edge, Phase};
 use crate::abi::{HeadersStatus, Map, Stream};
 use crate::answer::Reply;
-use crate::headers::{EPOCH, INCARNATION, REASON, REFUSED, RequestHeaders, STATUS};
+use crate::headers::{Answered, EPOCH, INCARNATION, REASON, RequestHeaders};
 use belay_keys::{KeyLogging, Reason};
 use belay_owner::Answer;
 use core::fmt::Write;
@@ -26,13 +26,18 @@ impl Edge {
             self.log(stream);
             return HeadersStatus::Continue;
         }
-        if stream.header(Map::Response, REFUSED).is_some() {
+        let Answered {
+            refused,
+            is_upgrade,
+            ..
+        } = Answered::of(stream);
+        if refused.is_some() {
             // The router may not try again: its tries are used up, or the body is too large (R5).
             self.reply(stream, Reply::of(self.refused_reason()));
             return HeadersStatus::StopIteration;
         }
         self.log(stream);
-        if stream.header(Map::Response, STATUS) == Some(b"101") {
+        if is_upgrade {
             self.accepted(stream, route);
         }
         match &route.config.minted {

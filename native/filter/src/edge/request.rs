@@ -66,7 +66,8 @@ impl Edge {
 
     /// Names the key to the LB policy and the server, and looks for its owner.
     pub(super) fn with_key(&self, stream: &mut Stream, route: &Route, key: Key) -> Verdict {
-        stream.set_header(Map::Request, KEY, &key.to_header_value());
+        // Stripped before, so it is not there yet.
+        stream.add_header(Map::Request, KEY, &key.to_header_value());
         let deadline = process::now_ms() + u64::from(route.config.park_ms);
         self.deadline_ms.set(deadline);
         let verdict = self.look(stream, route, &key);
@@ -85,7 +86,7 @@ impl Edge {
             ServerAnswer::Active(server) | ServerAnswer::Draining(server) => {
                 let mut digits = itoa::Buffer::new();
                 let incarnation = digits.format(server.incarnation).as_bytes();
-                stream.set_header(Map::Request, SERVER, incarnation);
+                stream.add_header(Map::Request, SERVER, incarnation);
                 self.count(Outcome::Server, "server");
                 Verdict::Go
             }

@@ -22,9 +22,9 @@ use belay_proto::v1::{Goodbye, Hosts, Pong};
 use crate::answer::Refusal;
 use crate::config::ProxyConfig;
 use crate::entry::Entry;
+use crate::process_state::Shared;
 use crate::services::Services;
 use crate::shard::Shard;
-use crate::process_state::Shared;
 use crate::signal::{Command, Taken};
 use crate::waker::{Level, StreamEvent, StreamId};
 

@@ -31,7 +31,8 @@ pub(super) struct Departure {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    Shard(Shard),
+    /// With the epoch that leaves: a later move of the shard has a deadline of its own.
+    Shard(Shard, u64),
     Server(u64),
 }
 
@@ -127,7 +128,7 @@ impl Machine {
         }
         self.moves
             .deadlines
-            .insert((now + u64::from(drain_ms), Due::Shard(shard.clone())));
+            .insert((now + u64::from(drain_ms), Due::Shard(shard.clone(), epoch)));
         self.want_quiet();
         for open in self.shared.streams.of_shard(shard) {
             if open.kind == StreamKind::WebSocket && open.epoch <= epoch {
@@ -224,9 +225,9 @@ impl Machine {
             }
             self.moves.deadlines.pop_first();
             let left: Vec<OpenStream> = match &due {
-                Due::Shard(shard) => match self.moves.draining.get(shard) {
-                    Some(draining) => {
-                        let epoch = draining.epoch;
+                Due::Shard(shard, epoch) => match self.moves.draining.get(shard) {
+                    Some(draining) if draining.epoch == *epoch => {
+                        let epoch = *epoch;
                         self.shared
                             .streams
                             .of_shard(shard)
@@ -234,7 +235,7 @@ impl Machine {
                             .filter(|open| open.epoch <= epoch)
                             .collect()
                     }
-                    None => continue,
+                    _ => continue,
                 },
                 Due::Server(incarnation) => match self.moves.ending.get(incarnation) {
                     Some(ending) => self.streams_to(&Arc::clone(&ending.service), *incarnation),

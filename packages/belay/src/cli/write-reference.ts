@@ -1,4 +1,4 @@
-// Writes docs/reference/cli.md; test/cli/reference.test.ts fails if it is stale.
+// Writes docs/reference/cli.md; test/cli/help.test.ts fails if it is stale.
 import { writeFileSync } from "node:fs";
 import { createProgram } from "./program.ts";
 import { createReference } from "./reference.ts";

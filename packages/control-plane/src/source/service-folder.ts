@@ -1,5 +1,5 @@
-import { watch, type FSWatcher } from "node:fs";
-import { mkdir, readdir, readFile, stat } from "node:fs/promises";
+import { constants, watch, type FSWatcher } from "node:fs";
+import { mkdir, open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { BelayError, FILE_BYTES_MAX, SERVICES_MAX, type Logger } from "@belay/model";
 import { removeDurably, writeAtomically } from "../disk/atomic-file.ts";
@@ -182,14 +182,29 @@ export class ServiceFolder {
 /** The file, or none if it has just gone. One that cannot be read says so in its place. */
 async function readOne(file: string): Promise<SourceFile[]> {
   try {
-    const { size } = await stat(file);
-    // Larger ones are refused by the parser; there is no need to read more of them.
-    const text =
-      size > 2 * FILE_BYTES_MAX ? " ".repeat(FILE_BYTES_MAX + 1) : await readFile(file, "utf8");
+    const text = await readPlainFile(file);
     return [{ file, text }];
   } catch (cause) {
     if (codeOf(cause) === "ENOENT") return [];
     return [{ file, text: "", failure: messageOf(cause) }];
+  }
+}
+
+/** At most one byte more than the parser takes; never waits for a pipe or a device. */
+async function readPlainFile(file: string): Promise<string> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    if (!(await handle.stat()).isFile()) throw new Error("it is no plain file");
+    const buffer = Buffer.alloc(FILE_BYTES_MAX + 1);
+    let length = 0;
+    while (length < buffer.length) {
+      const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
+      if (bytesRead === 0) break;
+      length += bytesRead;
+    }
+    return buffer.toString("utf8", 0, length);
+  } finally {
+    await handle.close();
   }
 }
 

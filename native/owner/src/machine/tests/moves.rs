@@ -122,6 +122,29 @@ fn m4_sockets_close_others_drain_then_quiet_after_dropped() {
 }
 
 #[test]
+fn m2_a_second_move_has_a_drain_deadline_of_its_own() {
+    let mut world = World::following(false);
+    world.own("k", 1, 8);
+    world.feed(vec![moving("k", 8)]);
+    world.feed(vec![owner("k", 20, 2)]);
+    world.tick(1_500);
+    let Answer::Owner(request) = world.pick("k") else {
+        panic!()
+    };
+    world.open("k", 20, 2, 2, StreamKind::Stream);
+    world.feed(vec![moving("k", 20)]);
+    world.tick(1_000);
+    assert_eq!(world.woken(), [], "the first move's deadline is not its");
+    world.tick(1_000);
+    assert_eq!(
+        world.woken(),
+        [(2, StreamEvent::Reset(Refusal::Moving))],
+        "its own is"
+    );
+    drop(request);
+}
+
+#[test]
 fn m4_a_shard_that_is_not_held_is_quiet_at_once() {
     let mut world = World::following(false);
     world.feed(vec![moving("other", 7)]);
