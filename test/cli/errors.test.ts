@@ -78,3 +78,8 @@ test("a listener beyond loopback needs a token file", async () => {
     assert.match(output, /--token-file/);
   }
 });
+
+test("a launcher's pipe is not looked for by who is not its child", async () => {
+  const { code } = await belay(["--version"], { BELAY_LAUNCHER: "1:3" });
+  assert.equal(code, 0);
+});

@@ -7,7 +7,7 @@ const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2
 /**
  * Becomes another program: replaces this process where Node can (22.15, 23.11 and newer), else
  * stands before it, hands signals on, ends as it ends, and takes it along if it is killed itself
- * (BELAY_LAUNCHER_FD names a pipe that ends then).
+ * (BELAY_LAUNCHER, "PID:FD", names a pipe that ends then; it is meant for our own child only).
  * @param {string} program
  * @param {readonly string[]} args
  */
@@ -22,7 +22,7 @@ export function become(program, args) {
   }
   const child = spawn(program, args, {
     stdio: ["inherit", "inherit", "inherit", "pipe"],
-    env: { ...process.env, BELAY_LAUNCHER_FD: "3" },
+    env: { ...process.env, BELAY_LAUNCHER: `${process.pid}:3` },
   });
   for (const signal of FORWARDED) process.on(signal, () => child.kill(signal));
   child.on("error", (error) => {

@@ -105,9 +105,9 @@ export type CommitOutcome =
   /** Another term is in the store: this coordinator must exit at once (T1). */
   | { readonly outcome: "deposed"; readonly term: bigint }
   /** For certain not written: full disk, locked. `message` says what to do. */
-  | { readonly outcome: "failed"; readonly message: string }
+  | { readonly outcome: "failed"; readonly message: string; readonly code?: "disk-full" }
   /** It may or may not have been written, now or later (T3). */
-  | { readonly outcome: "unknown"; readonly message: string };
+  | { readonly outcome: "unknown"; readonly message: string; readonly code?: "disk-full" };
 
 /** A take-over's result: the term that is now mine, and where the feed may be resumed from. */
 export interface TakeOver extends StoreMeta {

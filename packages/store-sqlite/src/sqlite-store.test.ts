@@ -85,6 +85,39 @@ test("a file that is no store is named, with what to do", async () => {
   assert.match(problem.message, /put a backup in its place/);
 });
 
+test("damage inside the file is named as damage, when it is opened or when it is loaded", async () => {
+  const directory = freshDirectory();
+  const file = join(directory, "ownership.db");
+  const store = open(directory);
+  const { term, revision } = await store.takeOver(1);
+  const put = (key: string) =>
+    ({
+      op: "put",
+      row: {
+        table: "shard",
+        service: "w",
+        key,
+        incarnation: 1n,
+        epoch: 1n,
+        movingSince: 0n,
+        moveTo: "",
+      },
+    }) as const;
+  const changes = Array.from({ length: 500 }, (_, index) => put(`key-${index}`));
+  await store.commit({ term, from: revision, to: revision + 1n, changes });
+  await store.close();
+  const bytes = readFileSync(file);
+  for (let at = 4_200; at < bytes.length; at += 97) bytes[at] = (bytes[at] ?? 0) ^ 0xff;
+  writeFileSync(file, bytes);
+  const read = async (): Promise<void> => {
+    Array.from(await open(directory).load());
+  };
+  await assert.rejects(
+    read(),
+    (thrown) => thrown instanceof BelayError && thrown.code === "store-failed",
+  );
+});
+
 test("a directory that cannot be made is told as such", () => {
   const file = join(root, "plain-file");
   writeFileSync(file, "");
@@ -113,6 +146,7 @@ test("a full disk fails the commit, keeps what was there, and goes on when there
   const problem = await store.commit(batch(revision + 1n, 1_000_000, "huge"));
   assert.ok(problem.outcome === "failed", problem.outcome);
   assert.match(problem.message, /make room/);
+  assert.equal(problem.code, "disk-full");
   assert.equal((await store.commit(batch(revision + 1n, 10, "again"))).outcome, "committed");
   assert.equal(Array.from(await store.load()).length, 2);
   await store.close();

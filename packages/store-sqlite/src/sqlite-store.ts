@@ -168,10 +168,14 @@ class SqliteStore implements Store {
   }
 
   *#rows(): Generator<Row> {
-    yield* this.#services.rows();
-    yield* this.#servers.rows();
-    yield* this.#tombstones.rows();
-    yield* this.#shards.rows();
+    try {
+      yield* this.#services.rows();
+      yield* this.#servers.rows();
+      yield* this.#tombstones.rows();
+      yield* this.#shards.rows();
+    } catch (thrown) {
+      throw toStoreError(thrown, this.#file);
+    }
   }
 
   #commit(batch: Batch): CommitOutcome {
@@ -188,9 +192,10 @@ class SqliteStore implements Store {
       return { outcome: "committed" };
     } catch (thrown) {
       this.#rollBack();
-      const { message } = toStoreError(thrown, this.#file);
+      const { code, message } = toStoreError(thrown, this.#file);
+      const why = code === "disk-full" ? { message, code } : { message };
       // A COMMIT that failed may have become durable: the same batch sent again finds out (T3).
-      return { outcome: deciding ? "unknown" : "failed", message };
+      return { outcome: deciding ? "unknown" : "failed", ...why };
     }
   }
 

@@ -9,9 +9,10 @@ function die(): void {
  * us, and belay-exec does what is to be done after us (S8).
  */
 export function dieWithLauncher(): void {
-  const fd = Number(process.env["BELAY_LAUNCHER_FD"] ?? Number.NaN);
-  delete process.env["BELAY_LAUNCHER_FD"];
-  if (!Number.isInteger(fd)) return;
+  const [launcher, fd] = (process.env["BELAY_LAUNCHER"] ?? "").split(":").map(Number);
+  delete process.env["BELAY_LAUNCHER"];
+  // A grandchild may inherit the variable, but not the pipe.
+  if (launcher !== process.ppid || fd === undefined || !Number.isInteger(fd)) return;
   const pipe = new Socket({ fd, readable: true, writable: false });
   pipe.on("end", die).on("error", die).resume();
   pipe.unref();

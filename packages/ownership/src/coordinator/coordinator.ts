@@ -16,13 +16,21 @@ import { loadRows } from "./load.ts";
 import { connect, disconnect, hello, holdLeftMs } from "./peers.ts";
 import { problemFrame } from "./problem.ts";
 import { sendProgress } from "./register.ts";
+import { extendLeases } from "./server-lease.ts";
 import { Staging } from "./staging.ts";
 import type { Batch } from "../store.ts";
 
+/** While servers are registered, the machine wants to be run at least so often. */
+const PULSE_MS = 1_000;
+/** Run later than that by so much, the process was stopped: what was sent meanwhile is still unread. */
+const STALL_MS = 1_000;
 /** Pause before a batch whose outcome is not known is sent again (T3). */
 const RESEND_MS = 50;
 const LEASE_MS_DEFAULT = 15_000;
 const GRANT_SHARDS_MAX = 1_000;
+
+type ExitCode = Extract<Effect, { type: "exit" }>["code"];
+type UndecidedOutcome = Extract<CommitOutcome, { outcome: "failed" | "unknown" }>;
 
 interface Flight {
   readonly staging: Staging;
@@ -48,14 +56,17 @@ class CoordinatorMachine implements Coordinator {
   #waiting: CoordinatorEvent[] = [];
   #tickWaits = false;
   #exited = false;
+  #handledAt: number;
 
   constructor(config: CoordinatorConfig, loaded: LoadedState) {
     this.#core = new Core(config, loaded);
     loadRows(this.#core, loaded.rows);
+    this.#handledAt = this.#core.now();
   }
 
   handle(event: CoordinatorEvent): void {
     if (this.#exited) return;
+    this.#noticeStall();
     if (event.type === "committed") this.#committed(event.outcome);
     else if (event.type === "tick" && this.#flight !== undefined) this.#tickInFlight();
     else if (this.#flight === undefined) this.#process(event);
@@ -72,7 +83,10 @@ class CoordinatorMachine implements Coordinator {
 
   wakeAt(): number {
     if (this.#exited) return Number.POSITIVE_INFINITY;
-    if (this.#flight === undefined) return this.#core.due.next();
+    if (this.#flight === undefined) {
+      const next = this.#core.due.next();
+      return this.#core.servers.size > 0 ? Math.min(next, this.#handledAt + PULSE_MS) : next;
+    }
     return this.#flight.resendAt ?? Number.POSITIVE_INFINITY;
   }
 
@@ -93,6 +107,20 @@ class CoordinatorMachine implements Coordinator {
       pendingResolves: core.pendingResolves,
       holdLeftMs: holdLeftMs(core),
     };
+  }
+
+  /** S4: a process that was stopped (suspend, SIGSTOP) is like one that restarted. */
+  #noticeStall(): void {
+    const core = this.#core;
+    const now = core.now();
+    const stalledMs = now - this.#handledAt - PULSE_MS;
+    this.#handledAt = now;
+    if (core.servers.size === 0 || stalledMs < STALL_MS) return;
+    core.logger.warn(
+      { stalledMs: Math.round(stalledMs) },
+      "stopped for a while: no server expires",
+    );
+    extendLeases(core);
   }
 
   /** Bounded: a peer that sends more than can wait is let go; ends of connections always wait. */
@@ -201,27 +229,27 @@ class CoordinatorMachine implements Coordinator {
         return;
       case "failed":
       case "unknown":
-        this.#undecided(flight, outcome.message);
+        this.#undecided(flight, outcome);
         return;
     }
   }
 
   /** T3: no answer to anyone, the same batch again, until it is decided or L/3 has passed. */
-  #undecided(flight: Flight, message: string): void {
+  #undecided(flight: Flight, outcome: UndecidedOutcome): void {
     const core = this.#core;
     const leases = Array.from(core.services.values(), (service) => service.row.leaseMs);
     const shortest = Math.min(...leases, ...(leases.length === 0 ? [LEASE_MS_DEFAULT] : []));
     if (core.now() - flight.startedAt >= shortest / 3) {
       this.#exit(
-        "undecided",
-        `the store has not taken a commit for a third of the lease: ${message}`,
+        outcome.code ?? "undecided",
+        `the store has not taken a commit for a third of the lease: ${outcome.message}`,
       );
       return;
     }
     flight.resendAt = core.now() + RESEND_MS;
   }
 
-  #exit(code: "deposed" | "undecided", message: string): void {
+  #exit(code: ExitCode, message: string): void {
     this.#exited = true;
     this.#core.effects = [{ type: "exit", code, message }];
   }

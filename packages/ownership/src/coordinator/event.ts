@@ -30,7 +30,11 @@ export type Effect =
   /** Answer with exactly one `committed` event; the next comes only after it. */
   | { readonly type: "commit"; readonly batch: Batch }
   /** Deposed (T1) or undecided for L/3 (T3): the process must end, without sending anything more. */
-  | { readonly type: "exit"; readonly code: "deposed" | "undecided"; readonly message: string };
+  | {
+      readonly type: "exit";
+      readonly code: "deposed" | "undecided" | "disk-full";
+      readonly message: string;
+    };
 
 export interface CoordinatorConfig {
   readonly clock: Clock;

@@ -5,6 +5,7 @@ import type { PeerId } from "./event.ts";
 import { connectProxy, disconnectProxy } from "./proxies.ts";
 import { endedEntry, movingEntry, serverEntry, serviceEntry } from "./rows.ts";
 import type { Peer } from "./state.ts";
+import { extendLeases } from "./server-lease.ts";
 
 const PROTOCOL_VERSION = 1;
 const NAME_LENGTH_MAX = 128;
@@ -125,9 +126,7 @@ function judgeRevision(core: Core, peer: Peer, seen: bigint): void {
 function holdAgain(core: Core): void {
   const now = core.now();
   core.loadedAt = now;
-  for (const server of core.servers.values()) {
-    server.leaseUntil = Math.max(server.leaseUntil, now + core.wait(server.row.leaseMs));
-  }
+  extendLeases(core);
   core.freeHoldUntil = now + holdMs(core);
 }
 

@@ -5,6 +5,14 @@ import { serverState } from "./shards.ts";
 import type { Server } from "./state.ts";
 import { SERVER_TABLE } from "./transitions.ts";
 
+/** S4: from now on every incarnation has W(its L) again. Waiting longer is always safe. */
+export function extendLeases(core: Core): void {
+  const now = core.now();
+  for (const server of core.servers.values()) {
+    server.leaseUntil = Math.max(server.leaseUntil, now + core.wait(server.row.leaseMs));
+  }
+}
+
 /** S3: expires the incarnation W(L) after its last renewal, by a commit. */
 export function watchLease(core: Core, server: Server): void {
   core.due.add(server.leaseUntil, () => {

@@ -63,6 +63,24 @@ test("S3 guarded: what an expired server owned is placed again at once", async (
   assert.notEqual(a.incarnation, b.incarnation);
 });
 
+test("S4 after a stop longer than W(L) nobody expires for W(L): renewals are still unread", async () => {
+  const actors = await world();
+  const { bed } = actors;
+  const a = actors.server("a");
+  bed.advance(1_000);
+  bed.now += W_LEASE_MS + 5_000;
+  bed.advance(1);
+  assert.equal(bed.take(a.peer, "serverExpired"), undefined, "the late tick comes first");
+  actors.renew(a);
+  bed.got(a.peer, "serverLease");
+  bed.now += W_LEASE_MS + 5_000;
+  bed.advance(1);
+  bed.advance(W_LEASE_MS - 10);
+  assert.equal(bed.take(a.peer, "serverExpired"), undefined);
+  bed.advance(20);
+  bed.got(a.peer, "serverExpired");
+});
+
 test("S4 after a restart nobody expires for W(L), and a session is resumed with its secret", async () => {
   const actors = await world();
   const { bed } = actors;
