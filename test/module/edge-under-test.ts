@@ -2,8 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http, { type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { Child, freePorts, until } from "@belay/testkit";
+import { Child, envoyBinary, freePorts, moduleFile, until } from "@belay/testkit";
 import { WebSocket } from "ws";
 import { envoyConfig, type TestEdge, type TestService } from "./envoy-config.ts";
 import type { FakeServer, Seen } from "./fake-server.ts";
@@ -45,11 +44,6 @@ export interface Ask {
   readonly agent?: http.Agent;
 }
 
-const ENVOY = process.env["BELAY_ENVOY"];
-export const MODULE =
-  process.env["BELAY_MODULE"] ??
-  fileURLToPath(new URL("../../native/target/release/libbelay.so", import.meta.url));
-
 /** A real Envoy with the module, small servers behind it, and a coordinator that does what it is told. */
 export class EdgeUnderTest {
   readonly coordinator: ScriptedCoordinator;
@@ -79,7 +73,6 @@ export class EdgeUnderTest {
   }
 
   static async start(options: EdgeOptions): Promise<EdgeUnderTest> {
-    if (ENVOY === undefined) throw new Error("BELAY_ENVOY must name the Envoy 1.40 binary");
     const coordinator = new ScriptedCoordinator();
     coordinator.mute = options.mute ?? false;
     const coordinatorPort = await coordinator.listen();
@@ -88,7 +81,7 @@ export class EdgeUnderTest {
     await Promise.all(servers.map((server) => server.listen()));
     const config = envoyConfig({
       ...options,
-      module: MODULE,
+      module: moduleFile,
       edgePort: port,
       adminPort,
       coordinator: `127.0.0.1:${coordinatorPort}`,
@@ -101,7 +94,7 @@ export class EdgeUnderTest {
     const file = join(folder, "envoy.json");
     await writeFile(file, JSON.stringify(config, undefined, 1));
     const command = [
-      ENVOY,
+      envoyBinary,
       "-c",
       file,
       "--concurrency",

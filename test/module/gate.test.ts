@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { until } from "@belay/testkit";
-import { EdgeUnderTest, MODULE } from "./edge-under-test.ts";
+import { envoyBinary, moduleFile, until } from "@belay/testkit";
+import { EdgeUnderTest } from "./edge-under-test.ts";
 import { envoyConfig } from "./envoy-config.ts";
 import { FakeServer } from "./fake-server.ts";
 
@@ -61,15 +61,14 @@ test("a configuration that is wrong is refused with what, where and why; validat
     config: Record<string, unknown>,
   ): Promise<{ code: number; text: string }> => {
     const good = envoyConfig({
-      module: MODULE,
+      module: moduleFile,
       edgePort: 1,
       adminPort: 1,
       coordinator: "127.0.0.1:1",
       services: [{ name: "world", guarded: true, endpoints: [], routes: [{ ...route, config }] }],
     });
     await writeFile(file, JSON.stringify(good));
-    const envoy = process.env["BELAY_ENVOY"] ?? "";
-    const run = promisify(execFile)(envoy, ["-c", file, "--mode", "validate", "-l", "error"]);
+    const run = promisify(execFile)(envoyBinary, ["-c", file, "--mode", "validate", "-l", "error"]);
     return run.then(
       ({ stdout, stderr }) => ({ code: 0, text: stdout + stderr }),
       (error: { code: number; stdout: string; stderr: string }) => ({

@@ -1,22 +1,12 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
-import { homedir, tmpdir } from "node:os";
-import { join } from "node:path";
-import { Child, fire, freePorts, type Reply, until } from "@belay/testkit";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { Child, envoyBinary, fire, freePorts, moduleFile, type Reply, until } from "@belay/testkit";
 import type { ModuleLocation } from "@belay/xds";
 import { toBootstrap } from "@belay/xds/bootstrap";
 
-const root = new URL("../..", import.meta.url).pathname;
-const cache = process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache");
-
-/** The Envoy that the set-up installed, or the one that BELAY_ENVOY names. */
-export const envoyBinary: string =
-  process.env["BELAY_ENVOY"] ?? join(cache, "belay/envoy/1.40.0/envoy");
-
-const target = process.env["CARGO_TARGET_DIR"] ?? join(root, "native/target");
-const moduleFolder = join(target, "release");
-/** Envoy's module, as cargo builds it. */
-export const moduleFile: string = join(moduleFolder, "libbelay.so");
+const moduleFolder = dirname(moduleFile);
 
 /** For `test`'s options: false, or why it cannot run here. */
 export const needsEnvoy: string | false = existsSync(envoyBinary)

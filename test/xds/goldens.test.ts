@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { moduleFile, needsEnvoy, needsModule, validate } from "./envoy-under-test.ts";
+import { moduleFile } from "@belay/testkit";
+import { needsEnvoy, needsModule, validate } from "./envoy-under-test.ts";
 
 // Every golden translation, given to a real Envoy as static configuration (rule 13).
 
