@@ -28,6 +28,7 @@ const sockets = new WebSocketServer({ server });
 sockets.on("connection", (socket, request) => {
   const key = request.headers["x-belay-key"];
   const epoch = request.headers["x-belay-epoch"];
+  socket.on("error", () => {});
   socket.on("message", (data) => {
     const start = process.hrtime.bigint();
     socket.send(JSON.stringify({ server: BELAY_SERVER_ID, key, echo: String(data) }));

@@ -92,6 +92,10 @@ class GuardedSocket {
     this.#guardIncoming();
     this.#guardOutgoing();
     this.#socket.once("close", () => this.#context.lost());
+    // Broken frames of a client end its socket; without a listener they would end the process.
+    this.#socket.on("error", (error) => {
+      this.#logger.debug({ error: error.message }, "socket failed");
+    });
   }
 
   open(handle: () => MessageHandler | void): void {

@@ -63,7 +63,7 @@ async function describeWait(settings: UpSettings, api: string): Promise<string> 
     const holdMs = coordinator.holdMs ?? 0;
     if (holdMs === 0) return "";
     const seconds = Math.ceil(holdMs / 1000);
-    return `\nIt was not stopped cleanly: for ${seconds} s more nothing is taken from servers that may still live.`;
+    return `\nServers of the last run may still live: for ${seconds} s nothing is taken from them.`;
   } catch {
     return "";
   }
