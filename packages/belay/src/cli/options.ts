@@ -100,7 +100,7 @@ export const accessLog = (): Option =>
 export const api = (): Option =>
   new Option("--api <url>", "address of the admin API")
     .env("BELAY_API")
-    .default("http://127.0.0.1:8800");
+    .default(`http://127.0.0.1:${process.env["BELAY_API_PORT"] ?? "8800"}`);
 
 export const output = (): Option =>
   new Option("-o, --output <format>", "how to print").choices(["table", "json"]).default("table");

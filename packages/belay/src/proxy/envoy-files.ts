@@ -46,7 +46,10 @@ export async function requireEnvoyVersion(envoy: string): Promise<string> {
     throw new BelayError("envoy-wrong", `${envoy} does not run: ${String(cause)}`, { cause });
   }
   if (text.includes(`/${ENVOY_VERSION}/`)) return text.replace(/^.*version: /s, "");
-  throw new BelayError("envoy-wrong", `${envoy} is not Envoy ${ENVOY_VERSION}: ${text}`);
+  throw new BelayError(
+    "envoy-wrong",
+    `${envoy} is not Envoy ${ENVOY_VERSION}: ${text.split("\n", 1)[0]}`,
+  );
 }
 
 /** libbelay.so: the one named, or the one that cargo built. Fails with `tool-missing`. */

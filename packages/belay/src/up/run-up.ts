@@ -1,8 +1,9 @@
+import { exitCodes } from "@belay/model";
 import { openDataFolder } from "../machine/data-folder.ts";
 import { requireFreePort } from "../machine/free-port.ts";
 import { readToken } from "../machine/loopback.ts";
 import { StopSignal } from "../process/stop-signal.ts";
-import { findEnvoy, findExec, findModule } from "../proxy/envoy-files.ts";
+import { findEnvoy, findExec, findModule, requireEnvoyVersion } from "../proxy/envoy-files.ts";
 import { findDemo, seedServices } from "./demo.ts";
 import { createLinePrinter } from "./line-printer.ts";
 import { planProcesses } from "./plan.ts";
@@ -12,11 +13,12 @@ import type { UpSettings } from "./up-settings.ts";
 
 /**
  * Runs coordinator, control plane, edge and the demo's servers until Ctrl-C or SIGTERM, then stops
- * them in order. Settles with 0 after a stop that was wished for, with 1 if a part of Belay died.
+ * them in order. Settles with 0 after a stop that was wished for; if a part of Belay died with 7 when
+ * the machine is not as needed, else with 1.
  */
 export async function runUp(settings: UpSettings): Promise<number> {
   readToken(settings.bind, settings.tokenFile);
-  findEnvoy(settings.envoy);
+  await requireEnvoyVersion(findEnvoy(settings.envoy));
   findModule(undefined);
   const exec = findExec();
   const data = openDataFolder(settings.data);
@@ -35,16 +37,13 @@ export async function runUp(settings: UpSettings): Promise<number> {
   const broken = Promise.withResolvers<never>();
   supervisor
     .start(groups)
-    .then(async () => (stop.wanted ? undefined : printReady(settings, demo)))
+    .then(async (ready) => (ready ? printReady(settings, demo) : undefined))
     .catch(broken.reject);
   try {
-    const why = await Promise.race([
-      stop.stopped,
-      supervisor.vitalDeath.then(() => undefined),
-      broken.promise,
-    ]);
-    if (why !== undefined) print("belay", `${why}: everything stops, in order; again: at once`);
-    return why === undefined ? 1 : 0;
+    const why = await Promise.race([stop.stopped, supervisor.vitalDeath, broken.promise]);
+    if (typeof why === "number") return why === exitCodes.environment ? why : exitCodes.failed;
+    print("belay", `${why}: everything stops, in order; again: at once`);
+    return 0;
   } finally {
     await supervisor.stop();
     if (stop.wanted) print("belay", "stopped");

@@ -15,30 +15,35 @@ interface Running {
 
 /** Starts the processes of a plan in order, watches them, stops them in order. */
 export class Supervisor {
-  /** Settles with the name of the first vital process that died by itself. */
-  readonly vitalDeath: Promise<string>;
+  /** Settles with the exit code of the first vital process that died by itself. */
+  readonly vitalDeath: Promise<number>;
   readonly #running: Running[] = [];
   readonly #exec: string;
   readonly #print: PrintLine;
-  readonly #died: (name: string) => void;
+  readonly #died: (code: number) => void;
   #stopping = false;
+  #broken = false;
 
   /** `exec`: path of belay-exec, under which each of them runs. */
   constructor(exec: string, print: PrintLine) {
     this.#exec = exec;
     this.#print = print;
-    const { promise, resolve } = Promise.withResolvers<string>();
+    const { promise, resolve } = Promise.withResolvers<number>();
     this.vitalDeath = promise;
     this.#died = resolve;
   }
 
-  /** Starts group after group, each once the one before is ready. Rejects if one is not in time. */
-  async start(groups: readonly (readonly PlannedProcess[])[]): Promise<void> {
+  /**
+   * Starts group after group, each once the one before is ready. Answers whether all are; rejects if
+   * one is not in time.
+   */
+  async start(groups: readonly (readonly PlannedProcess[])[]): Promise<boolean> {
     const [group, ...rest] = groups;
-    if (group === undefined || this.#stopping) return;
+    if (this.#stopping || this.#broken) return false;
+    if (group === undefined) return true;
     const started = group.map((plan) => this.#spawn(plan));
     await Promise.all(started.map((it) => this.#untilReady(it)));
-    await this.start(rest);
+    return this.start(rest);
   }
 
   /** Ends what runs, rank by rank; settles once nothing is left. */
@@ -74,7 +79,8 @@ export class Supervisor {
       name: plan.name,
       command: plan.command,
       exec: this.#exec,
-      env: { ...process.env, ...plan.env },
+      // One port for all of them would be a collision.
+      env: { ...process.env, BELAY_METRICS_PORT: undefined, ...plan.env },
       onLine: (line) => this.#print(plan.name, line),
     });
     const running = { plan, child };
@@ -88,7 +94,9 @@ export class Supervisor {
     const last = child.lastLines.slice(-5).join("\n    ");
     const rest = plan.vital ? "Belay stops." : "The rest goes on.";
     this.#print(plan.name, `ended with exit code ${code}. ${rest} Its last words:\n    ${last}`);
-    if (plan.vital) this.#died(plan.name);
+    if (!plan.vital) return;
+    this.#broken = true;
+    this.#died(code);
   }
 
   async #untilReady(running: Running): Promise<void> {
