@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { until } from "@belay/testkit";
+import { pause, until } from "@belay/testkit";
 import { CoordinatorUnderTest } from "../coordinator/coordinator-under-test.ts";
 import { findBreaches, readRuns } from "../promise/record.ts";
 import { EdgeUnderTest } from "./edge-under-test.ts";
@@ -111,4 +111,40 @@ test("S2 a coordinator that is away for less than the lease is not noticed by cl
   const again = parse((await edge.send("a")).body);
   assert.equal(again.epoch, first.epoch);
   assert.ok(again.count > first.count + served);
+});
+
+test("S4 a coordinator that is stopped for longer than W(L) and goes on expires nobody", async (t) => {
+  const coordinator = await CoordinatorUnderTest.start({ leaseMs: LEASE_MS });
+  t.after(async () => coordinator.stop());
+  await startServer(coordinator, "patient");
+  const edge = new EdgeUnderTest(coordinator);
+  assert.equal(parse((await edge.send("k")).body).server, "patient");
+  const incarnation = async (): Promise<bigint | undefined> => {
+    const servers = await coordinator.control.ask({ case: "servers", value: { service: "world" } });
+    return servers.case === "servers" ? servers.value.servers[0]?.incarnation : undefined;
+  };
+  const before = await incarnation();
+  assert.ok(before !== undefined);
+  coordinator.process.signal("SIGSTOP");
+  await pause(EXPIRY_MS + 2_500);
+  coordinator.process.signal("SIGCONT");
+  await until("it answers again", async () => (await incarnation()) !== undefined);
+  assert.equal(await incarnation(), before);
+  edge.forget("k");
+  await until("the key is served by the same life of the server", async () => {
+    const reply = await edge.send("k");
+    return reply.status === 200 && parse(reply.body).server === "patient";
+  });
+  assert.equal(await incarnation(), before);
+});
+
+test("M6 a drain does not wait for a coordinator that is away longer than the lease lives", async (t) => {
+  const coordinator = await CoordinatorUnderTest.start({ leaseMs: LEASE_MS });
+  t.after(async () => coordinator.stop());
+  const server = await startServer(coordinator, "alone");
+  const edge = new EdgeUnderTest(coordinator);
+  assert.equal(parse((await edge.send("k")).body).server, "alone");
+  await coordinator.process.kill();
+  server.signal("SIGTERM");
+  await until("the server has ended", () => !server.running, LEASE_MS + 10_000);
 });

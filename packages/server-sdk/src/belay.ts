@@ -12,6 +12,8 @@ import { attachWebSocket, type SocketHandler } from "./web-socket.ts";
 const SOFTWARE = "belay-server-sdk 0.1.0";
 /** How long the coordinator may take to confirm that this server has left. */
 const LEAVE_MS_MAX = 2000;
+/** How often a drain looks whether there is still somebody to move its keys. */
+const DRAIN_CHECK_MS = 200;
 
 export interface BelayOptions {
   readonly coordinator: CoordinatorAddress;
@@ -155,7 +157,7 @@ export class Belay {
   async #stop(gently: boolean): Promise<void> {
     if (gently) {
       this.#gate.drain();
-      const moved = await within(this.#drained.promise, this.#options.drainMsMax);
+      const moved = await within(this.#movedOrNobodyToMove(), this.#options.drainMsMax);
       if (!moved) {
         const fields = { heldKeys: this.heldKeys, drainMsMax: this.#options.drainMsMax };
         this.#options.logger.warn(fields, "not all keys moved away in time: leaving with them");
@@ -167,6 +169,14 @@ export class Belay {
     // Without the coordinator nobody confirms it: then the lease ends it.
     if (this.#gate.connected) await within(this.#ended.promise, LEAVE_MS_MAX);
     this.#gate.close();
+  }
+
+  /** While the coordinator is away nothing moves: there is no use in waiting longer than the lease. */
+  async #movedOrNobodyToMove(): Promise<boolean> {
+    for (;;) {
+      if (await within(this.#drained.promise, DRAIN_CHECK_MS)) return true;
+      if (!this.#gate.connected && this.leaseLeftMs <= 0) return false;
+    }
   }
 
   #changed(change: GateChange): void {
@@ -199,11 +209,11 @@ export class Belay {
   }
 }
 
-/** False if `ms` passed first. */
-async function within(promise: Promise<void>, ms: number): Promise<boolean> {
+/** What `promise` says (true for nothing); false if `ms` passed first. */
+async function within(promise: Promise<boolean | void>, ms: number): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<false>();
   const timer = setTimeout(() => resolve(false), ms);
-  const result = await Promise.race([promise.then(() => true), late]);
+  const result = await Promise.race([promise.then((value) => value ?? true), late]);
   clearTimeout(timer);
   return result;
 }
