@@ -303,3 +303,24 @@ test("after close nothing is admitted, and another server can have the keys at o
   assert.equal(next.incarnation, heir.incarnation);
   assert.ok(next.epoch > owned.epoch);
 });
+
+test("M6 a drained server goes on refusing as long as edges that have not heard send to it", async (t) => {
+  const peers = await startPeers(t);
+  const server = createServer();
+  const port = await listen(t, server);
+  const belay = await join(t, peers, port);
+  server.on(
+    "request",
+    belay.handler((_request, reply) => reply.end("ok")),
+  );
+  const stale = identityOf("a", { incarnation: belay.incarnation, epoch: 0n });
+  let isDrained = false;
+  const drained = belay.drain().then(() => {
+    isDrained = true;
+  });
+  for (let sent = 0; sent < 30; sent += 1) {
+    assert.equal((await get(port, stale)).status, 421);
+    assert.equal(isDrained, false);
+  }
+  await drained;
+});

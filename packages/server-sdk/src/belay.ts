@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import type { Clock, Logger, Random } from "@belay/model";
 import type { CoordinatorAddress } from "@belay/protocol";
 import type { WebSocketServer } from "ws";
@@ -14,6 +15,9 @@ const SOFTWARE = "belay-server-sdk 0.1.0";
 const LEAVE_MS_MAX = 2000;
 /** How often a drain looks whether there is still somebody to move its keys. */
 const DRAIN_CHECK_MS = 200;
+/** A server that has left goes on refusing until nobody has asked for so long, and how long at most. */
+const QUIET_MS = 100;
+const QUIET_MS_MAX = 1000;
 
 export interface BelayOptions {
   readonly coordinator: CoordinatorAddress;
@@ -169,6 +173,23 @@ export class Belay {
     // Without the coordinator nobody confirms it: then the lease ends it.
     if (this.#gate.connected) await within(this.#ended.promise, LEAVE_MS_MAX);
     this.#gate.close();
+    if (gently) await this.#quiet();
+  }
+
+  /**
+   * An edge that has not heard of it yet still sends here. A refusal lets it send again elsewhere; a
+   * connection reset by the end of the process would be a failed request.
+   */
+  async #quiet(): Promise<void> {
+    const { clock } = this.#options;
+    const deadline = clock.now() + QUIET_MS_MAX;
+    let before: number;
+    do {
+      before = this.#gate.entered;
+      await pause(QUIET_MS);
+      // What came while this process was stalled is read first.
+      await nextTurn();
+    } while (this.#gate.entered !== before && clock.now() < deadline);
   }
 
   /** While the coordinator is away nothing moves: there is no use in waiting longer than the lease. */

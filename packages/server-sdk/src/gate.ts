@@ -58,6 +58,7 @@ export class Gate {
   readonly #wakeTimer: WakeTimer;
   readonly #loadTimer: NodeJS.Timeout;
   #lastId = 0;
+  #entered = 0;
   #admitted = 0;
   #pumping = false;
   #away = false;
@@ -103,6 +104,11 @@ export class Gate {
     return this.#visits.size;
   }
 
+  /** Requests and handshakes that ever came: tells whether any still come. */
+  get entered(): number {
+    return this.#entered;
+  }
+
   get connected(): boolean {
     return this.#connection.connected;
   }
@@ -114,6 +120,7 @@ export class Gate {
     visitor: Visitor,
   ): Visit {
     const { session } = this;
+    this.#entered += 1;
     this.#lastId = this.#lastId >= Number.MAX_SAFE_INTEGER ? 1 : this.#lastId + 1;
     const id = this.#lastId;
     const { key, incarnation } = identity ?? {};
