@@ -79,6 +79,16 @@ test("a listener beyond loopback needs a token file", async () => {
   }
 });
 
+test("a data folder that cannot be made or written is one clear error", async () => {
+  const folders = ["/proc/nope", "/proc/nope/deep", "/proc/self", "/dev/null/x"];
+  const ended = await Promise.all(folders.map(async (it) => belay(["core", "--data", it])));
+  for (const [index, { code, output }] of ended.entries()) {
+    assert.equal(code, 7, output);
+    assert.ok(output.includes(`the data folder ${folders[index]} cannot be used: `), output);
+    assert.match(output, /--data names another/);
+  }
+});
+
 test("a launcher's pipe is not looked for by who is not its child", async () => {
   const { code } = await belay(["--version"], { BELAY_LAUNCHER: "1:3" });
   assert.equal(code, 0);

@@ -85,6 +85,26 @@ describe("belay run", () => {
     );
   });
 
+  test("a command that a signal ended is said to be that, one that was stopped is not", async () => {
+    const killed = run("patient", "killed-1", "--", "sh", "-c", "kill -SEGV $$");
+    assert.equal(await killed.exited(), 139);
+    assert.match(killed.output, /the command was ended by SIGSEGV exitCode=139/);
+    const stopped = run("patient", "stopped-1", ...command());
+    await stopped.printed(SERVED);
+    stopped.signal("SIGTERM");
+    await stopped.exited();
+    assert.ok(!stopped.output.includes("was ended by"), stopped.output);
+  });
+
+  test("started by npm, the command finds the shell's programs before those of packages", async () => {
+    const packages = join(belay.data, "node_modules/.bin");
+    const env = { npm_command: "exec", PATH: `${packages}:/usr/bin:/bin` };
+    const words = ["run", "--service", "patient", "--id", "path-1", "--port", "auto"];
+    const child = belay.belay("path-1", [...words, "--", "sh", "-c", 'echo "PATH=$PATH"'], { env });
+    assert.equal(await child.exited(), 0, child.output);
+    assert.ok(child.output.includes(`PATH=/usr/bin:/bin:${packages}\n`), child.output);
+  });
+
   test("the command gets its environment, and no Node options of ours", async () => {
     const words =
       'echo "$BELAY_SERVICE $BELAY_SERVER_ID $HOST $BELAY_EDGE_URL [$NODE_OPTIONS] $PORT"';

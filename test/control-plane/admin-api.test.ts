@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
+import { text as readText } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { errorTable, isErrorCode } from "@belay/model";
 import { freePorts, until } from "@belay/testkit";
@@ -140,6 +142,9 @@ describe("the admin API with a coordinator", () => {
       ["/v1/nothing", {}, 404, "route-unknown"],
       ["/v1/services/none", {}, 404, "service-unknown"],
       ["/v1/services/UPPER", {}, 400, "bad-request"],
+      ["/v1/owner/x/%zz", {}, 400, "bad-request"],
+      ["/v1/services/%zz", { method: "DELETE" }, 400, "bad-request"],
+      [`/v1/services/${"x".repeat(200)}`, {}, 400, "bad-request"],
       ["/v1/shards?service=world&limit=0", {}, 400, "bad-request"],
       ["/v1/shards?service=world&x=1", {}, 400, "bad-request"],
       ["/v1/moves", { method: "POST", body: "a=b" }, 415, "body-not-json"],
@@ -158,6 +163,35 @@ describe("the admin API with a coordinator", () => {
       assert.equal(reply.body["code"], code, `${path} ${JSON.stringify(reply.body)}`);
       assert.equal(reply.status, status, path);
       assert.notEqual(reply.body["hint"], "");
+    }
+  });
+
+  test("what is no key is told as an edge tells it", async () => {
+    const long = "é".repeat(129);
+    const bad = ["a%01b", "%7F", "%C2%85", "", encodeURIComponent(long)];
+    const queries = bad.map((it) => `/v1/owner?service=world&key=${it}`);
+    for (const path of [...queries, "/v1/shards?service=world&after=a%00"]) {
+      const { status, body } = await core.call("GET", path);
+      assert.deepEqual([status, body["code"]], [400, "bad-key"], path);
+    }
+    for (const key of ["a\nb", "", long, "\uD800"]) {
+      const { status, body } = await core.call("POST", "/v1/moves", { service: "world", key });
+      assert.deepEqual([status, body["code"]], [400, "bad-key"], key);
+    }
+  });
+
+  test("what is no HTTP is answered like all else", async () => {
+    const calls = [
+      ["GET / nonsense\r\n\r\n", "400"],
+      [`GET /${"x".repeat(20_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`, "431"],
+    ] as const;
+    for (const [bytes, status] of calls) {
+      const socket = connect(core.api?.port ?? 0, "127.0.0.1");
+      socket.write(bytes);
+      const answer = await readText(socket);
+      assert.equal(answer.split(" ")[1], status);
+      const body: unknown = JSON.parse(answer.slice(answer.indexOf("\r\n\r\n")));
+      assert.equal(errorSchema.parse(body).code, "bad-request");
     }
   });
 
@@ -216,11 +250,12 @@ test("with a token every route but /healthz wants it", async (t) => {
   const core = await CoreUnderTest.start({ coordinatorPort, token: "correct-horse-battery" });
   t.after(() => core.stop());
   assert.equal((await core.call("GET", "/healthz")).status, 200);
-  for (const path of ["/v1/services", "/metrics", "/openapi.json"]) {
+  for (const path of ["/v1/services", "/metrics", "/openapi.json", "/v1/%zz"]) {
     const none = await core.call("GET", path);
     assert.deepEqual([none.status, none.body["code"]], [401, "unauthorized"], path);
     const wrong = await core.fetch(path, { headers: { authorization: "Bearer wrong" } });
     assert.equal(wrong.status, 401);
+    if (path.includes("%zz")) continue;
     const right = await core.fetch(path, {
       headers: { authorization: "Bearer correct-horse-battery" },
     });

@@ -2,13 +2,16 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import {
   BelayError,
+  checkServiceFiles,
   linkServices,
   parseServiceFile,
   type Clock,
   type Logger,
   type Problem,
   type Random,
+  type LinkResult,
   type Service,
+  type ServiceFile,
 } from "@belay/model";
 import type { AskInit, CoordinatorAddress } from "@belay/protocol";
 import type { ModuleLocation, ProxyStatus } from "@belay/xds";
@@ -194,6 +197,11 @@ export class ControlPlane {
   /** Prometheus text. */
   metrics(): Promise<string> {
     return this.#metrics.text();
+  }
+
+  /** What `apply` would say of these files together; changes nothing. */
+  check(files: readonly ServiceFile[]): LinkResult {
+    return checkServiceFiles(files, this.served());
   }
 
   /**

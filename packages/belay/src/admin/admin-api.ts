@@ -1,7 +1,8 @@
 import type { ControlPlane } from "@belay/control-plane";
 import { BelayError, type Logger } from "@belay/model";
-import { fastify, type FastifyInstance } from "fastify";
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { admit, isLoopback } from "./admission.ts";
+import { refuseBrokenCall } from "./broken-call.ts";
 import { toErrorAnswer } from "./error-answer.ts";
 import { toOpenApi } from "./openapi.ts";
 import { type Route, textRoute } from "./route.ts";
@@ -71,27 +72,39 @@ const toFastifyPath = (path: string): string =>
 /** The API without its listener. */
 function createAdminApi(options: AdminApiOptions): FastifyInstance {
   const { controlPlane, version, host, token, logger } = options;
-  const app = fastify({
-    bodyLimit: bodyBytesMax,
-    requestTimeout: requestMs,
-    forceCloseConnections: true,
-    exposeHeadRoutes: false,
-  });
-  app.server.maxConnections = connectionsMax;
-  // JSON only: a form or text body is what a foreign page could send without asking.
-  app.removeContentTypeParser("text/plain");
-  app.addHook("onRequest", async (request, reply) => {
+  const enter = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.header("cache-control", "no-store").header("x-content-type-options", "nosniff");
     admit(request.headers, { host, token }, request.url === "/healthz");
-  });
-  app.setErrorHandler(async (error, request, reply) => {
+  };
+  const sendError = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const { status, body } = toErrorAnswer(error);
     if (body.code === "internal") {
       const stack = error instanceof Error ? error.stack : String(error);
       logger.error({ method: request.method, url: request.url, stack }, "admin API: a fault");
     }
-    await reply.code(status).send(body);
+    return reply.code(status).send(body);
+  };
+  const app = fastify({
+    bodyLimit: bodyBytesMax,
+    requestTimeout: requestMs,
+    forceCloseConnections: true,
+    exposeHeadRoutes: false,
+    clientErrorHandler: refuseBrokenCall,
+    // What is refused before a route is looked for: no hook runs and no error handler is asked.
+    frameworkErrors(error, request, reply) {
+      try {
+        enter(request, reply);
+        sendError(error, request, reply);
+      } catch (refusal) {
+        sendError(refusal, request, reply);
+      }
+    },
   });
+  app.server.maxConnections = connectionsMax;
+  // JSON only: a form or text body is what a foreign page could send without asking.
+  app.removeContentTypeParser("text/plain");
+  app.addHook("onRequest", async (request, reply) => enter(request, reply));
+  app.setErrorHandler(sendError);
   app.setNotFoundHandler((request) => {
     throw new BelayError(
       "route-unknown",

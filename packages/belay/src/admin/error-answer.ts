@@ -23,7 +23,8 @@ const fastifyCodes: Readonly<Record<string, readonly [code: ErrorCode, message: 
   FST_ERR_CTP_EMPTY_JSON_BODY: ["body-not-json", "the body is empty"],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["bad-request", "the body is not as long as it says"],
   FST_ERR_CTP_BODY_TOO_LARGE: ["body-too-large", "the body is too large"],
-  FST_ERR_BAD_URL: ["bad-request", "the address is no good URL"],
+  FST_ERR_BAD_URL: ["bad-request", "the address is no good URL: a % in it is broken"],
+  FST_ERR_MAX_PARAM_LENGTH: ["bad-request", "a name in the address is too long"],
 };
 
 /** What the API answers to anything thrown. */

@@ -1,5 +1,5 @@
 import type { ControlPlane } from "@belay/control-plane";
-import { BelayError, checkServiceFiles } from "@belay/model";
+import { BelayError, isKey } from "@belay/model";
 import { ask, toCoordinatorStatus, toServerView, toShardView } from "./coordinator-view.ts";
 import { toExplainView } from "./explain-view.ts";
 import { toProxiesView } from "./proxy-view.ts";
@@ -20,6 +20,16 @@ export const createRoutes = (context: RouteContext): readonly Route[] => [
   ...fleetRoutes(context),
   ...orderRoutes(context),
 ];
+
+/** The key, if it is one; else throws `bad-key`. */
+function requireKey(key: string): string {
+  if (isKey(key)) return key;
+  const shown = JSON.stringify(key.slice(0, 100));
+  throw new BelayError(
+    "bad-key",
+    `${shown} is not 1-256 bytes of UTF-8 without control characters`,
+  );
+}
 
 function processRoutes({ controlPlane, version }: RouteContext): Route[] {
   return [
@@ -87,12 +97,13 @@ function serviceRoutes({ controlPlane }: RouteContext): Route[] {
     jsonRoute({
       method: "POST",
       path: "/v1/services:check",
-      summary: "all problems of service files, alone and beside each other; changes nothing",
+      summary:
+        "all problems of service files, alone, beside each other and beside what is served; changes nothing",
       body: schemas.checkRequestSchema,
       answer: schemas.checkSchema,
       handle({ body }) {
         const files = body.files.map(({ file, yaml }) => ({ file, text: yaml }));
-        const { services, problems } = checkServiceFiles(files);
+        const { services, problems } = controlPlane.check(files);
         return {
           ok: problems.every(({ severity }) => severity !== "error"),
           services: services.map(({ name }) => name),
@@ -148,7 +159,8 @@ function fleetRoutes({ controlPlane }: RouteContext): Route[] {
       answer: schemas.shardsSchema,
       async handle({ query }) {
         const { service, server = "", after = "", limit } = query;
-        const value = { service, serverId: server, afterKey: after, limit };
+        const afterKey = after === "" ? "" : requireKey(after);
+        const value = { service, serverId: server, afterKey, limit };
         const { shards, more } = await ask(controlPlane, { case: "shards", value }, "shards");
         const next = more ? shards.at(-1)?.key : undefined;
         return { shards: shards.map(toShardView), ...(next === undefined ? {} : { next }) };
@@ -168,7 +180,8 @@ function fleetRoutes({ controlPlane }: RouteContext): Route[] {
       query: schemas.ownerQuerySchema,
       answer: schemas.shardSchema,
       async handle({ query }) {
-        return toShardView(await ask(controlPlane, { case: "owner", value: query }, "owner"));
+        const value = { service: query.service, key: requireKey(query.key) };
+        return toShardView(await ask(controlPlane, { case: "owner", value }, "owner"));
       },
     }),
     jsonRoute({
@@ -192,7 +205,8 @@ function orderRoutes({ controlPlane }: RouteContext): Route[] {
       body: schemas.moveRequestSchema,
       answer: schemas.moveSchema,
       async handle({ body }) {
-        const value = { service: body.service, key: body.key, toServerId: body.to ?? "" };
+        const key = requireKey(body.key);
+        const value = { service: body.service, key, toServerId: body.to ?? "" };
         const move = await ask(controlPlane, { case: "move", value }, "move");
         return { revision: String(move.revision), from: move.fromServerId };
       },

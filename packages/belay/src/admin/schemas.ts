@@ -6,6 +6,8 @@ const count = z.int().nonnegative();
 const serviceName = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/);
 const serverId = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
 const key = z.string().min(1).max(256);
+/** A key as it is asked for: the routes judge it, so that a bad one is `bad-key`. */
+const wantedKey = z.string().describe("1-256 bytes of UTF-8 without control characters");
 
 export const problemSchema = z.strictObject({
   severity: z.enum(["error", "warning"]),
@@ -210,7 +212,7 @@ export const explainSchema = z.strictObject({
 
 export const moveRequestSchema = z.strictObject({
   service: serviceName,
-  key,
+  key: wantedKey,
   to: serverId.optional(),
 });
 export const moveSchema = z.strictObject({ revision: uint64, from: z.string() });
@@ -270,10 +272,10 @@ export const shardsQuerySchema = z.strictObject({
   service: serviceName,
   server: serverId.optional(),
   /** Exclusive, in byte order of the key. */
-  after: z.string().max(256).optional(),
+  after: wantedKey.optional(),
   limit: z.coerce.number().int().min(1).max(1000).default(100),
 });
-export const ownerQuerySchema = z.strictObject({ service: serviceName, key });
+export const ownerQuerySchema = z.strictObject({ service: serviceName, key: wantedKey });
 
 export type AdminError = z.infer<typeof errorSchema>;
 export type ServiceView = z.infer<typeof serviceSchema>;

@@ -2,8 +2,10 @@ import { readFileSync } from "node:fs";
 import { errorTable, isErrorCode } from "@belay/model";
 import type { z } from "zod";
 import type { AdminError } from "../admin/schemas.ts";
+import { describeSystemError } from "../machine/system-error.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { EXIT } from "./exit-code.ts";
+import { formatProblem } from "./printer.ts";
 
 const REQUEST_MS = 15_000;
 
@@ -24,8 +26,7 @@ class ApiRefusal extends CliFailure {
 
   constructor(body: AdminError) {
     const problems = body.problems.map(
-      (it) =>
-        `${it.file}:${it.line}:${it.column}: ${it.what}${it.fix === "" ? "" : ` (${it.fix})`}`,
+      (it) => `${formatProblem(it)}${it.fix === "" ? "" : ` (${it.fix})`}`,
     );
     const hint = body.hint === "" ? [] : [body.hint];
     super(
@@ -125,7 +126,7 @@ function readToken(path: string): string {
     return readFileSync(path, "utf8").trim();
   } catch (cause) {
     throw new CliFailure(
-      `cannot read the token file: ${String(cause)}`,
+      `cannot read the token file ${path}: ${describeSystemError(cause)}`,
       ["--token-file (or BELAY_TOKEN_FILE) names the file that the core was started with."],
       EXIT.usage,
     );

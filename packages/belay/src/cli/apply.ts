@@ -1,10 +1,11 @@
 import type { Command } from "commander";
 import type { ApplyView } from "../admin/schemas.ts";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
-import { readServiceFile } from "./check.ts";
+import { checkFiles } from "./check-call.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { EXIT } from "./exit-code.ts";
-import { type OutputFormat, paint, printJson } from "./printer.ts";
+import { formatProblem, type OutputFormat, paint, printJson } from "./printer.ts";
+import { readServiceFile } from "./service-file-text.ts";
 import { withApi, withExamples, withOutput } from "./verb.ts";
 
 /** `belay apply FILE…`: brings service files to the running Belay. */
@@ -28,22 +29,18 @@ async function apply(
 ): Promise<void> {
   const client = new ApiClient(options);
   const files = paths.map((file) => ({ file, yaml: readServiceFile(file) }));
-  const checked = await Promise.all(
-    files.map((it) =>
-      client.post("/v1/services:check", (schemas) => schemas.checkSchema, { files: [it] }),
-    ),
-  );
-  const problems = checked
-    .flatMap((it) => it.problems)
+  // Together: what one of them takes from another must be known before the first is written.
+  const checked = await checkFiles(client, files);
+  const problems = checked.problems
     .filter((it) => it.severity === "error")
-    .map((it) => `${it.file}:${it.line}:${it.column}: ${it.what}${it.fix && ` (${it.fix})`}`);
+    .map((it) => `${formatProblem(it)}${it.fix && ` (${it.fix})`}`);
   if (problems.length > 0) {
     throw new CliFailure("nothing was applied:", problems, EXIT.invalidFile);
   }
   const named = files.map(({ file, yaml }, index) => ({
     file,
     yaml,
-    name: checked[index]?.services[0] ?? "",
+    name: checked.services[index] ?? "",
   }));
   const applied = await applyInOrder(client, named);
   if (options.output === "json") return printJson(applied);

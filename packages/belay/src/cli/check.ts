@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { readFileSync } from "node:fs";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
-import { CliFailure } from "./cli-failure.ts";
+import { checkFiles } from "./check-call.ts";
 import { EXIT } from "./exit-code.ts";
-import { type OutputFormat, paint, printJson } from "./printer.ts";
+import { type OutputFormat, paint, printJson, printProblems } from "./printer.ts";
+import { readServiceFile } from "./service-file-text.ts";
 import { withApi, withExamples, withOutput } from "./verb.ts";
 
 /** `belay check FILE…`: all that is wrong with service files, without changing anything. */
@@ -11,7 +11,9 @@ export function defineCheck(program: Command): void {
   const command = program
     .command("check")
     .summary("say all that is wrong with service files")
-    .description("Says all that is wrong with service files, alone and beside each other.")
+    .description(
+      "Says all that is wrong with service files: alone, beside each other, and beside the services that are there, as apply would. Changes nothing.",
+    )
     .argument("<file...>", "service files (YAML)")
     .action(check);
   withExamples(withOutput(withApi(command)), [
@@ -20,31 +22,16 @@ export function defineCheck(program: Command): void {
   ]);
 }
 
-/** The text of a file. Fails with a clear word. */
-export function readServiceFile(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new CliFailure(`cannot read ${path}: ${String(cause)}`, [], EXIT.usage);
-  }
-}
-
 async function check(
   paths: readonly string[],
   options: ApiOptions & { output: OutputFormat },
 ): Promise<void> {
   const files = paths.map((file) => ({ file, yaml: readServiceFile(file) }));
-  const view = await new ApiClient(options).post("/v1/services:check", (it) => it.checkSchema, {
-    files,
-  });
+  const view = await checkFiles(new ApiClient(options), files);
   if (options.output === "json") {
     printJson(view);
   } else {
-    for (const it of view.problems) {
-      const severity = paint(it.severity === "error" ? "red" : "yellow", it.severity);
-      console.log(`${it.file}:${it.line}:${it.column}: ${severity}: ${it.what}`);
-      if (it.fix !== "") console.log(`  → ${it.fix}`);
-    }
+    printProblems(view.problems);
     if (view.ok) console.log(`${paint("green", "good")}: ${view.services.join(", ")}`);
   }
   if (!view.ok) process.exitCode = EXIT.invalidFile;

@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { parseDuration } from "./options.ts";
@@ -27,7 +27,11 @@ export function defineDrain(program: Command): void {
     .argument("<server>", "id of the server")
     .option("--service <service>", "needed if several services have a server of this id")
     .option("--no-wait", "return as soon as the drain has begun")
-    .option("--timeout <time>", "how long to wait", parseDuration, WAIT_MS)
+    .addOption(
+      new Option("--timeout <time>", "how long to wait")
+        .default(WAIT_MS, "10m")
+        .argParser(parseDuration),
+    )
     .action(drain);
   withExamples(withOutput(withApi(command)), [
     ["belay drain world-1", "shows how many keys are left, until none is"],

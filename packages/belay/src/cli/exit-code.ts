@@ -6,6 +6,7 @@ export const EXIT = {
   leaseLost: 75,
   cannotExecute: 126,
   commandNotFound: 127,
+  brokenPipe: 141,
 } as const;
 
 export const EXIT_CODES: readonly (readonly [code: string, meaning: string])[] = [
@@ -16,9 +17,13 @@ export const EXIT_CODES: readonly (readonly [code: string, meaning: string])[] =
   [String(EXIT.notFound), "no such service, server or key"],
   [String(EXIT.refused), "Belay refuses it as things stand; the message says why"],
   [String(EXIT.unreachable), "the admin API or the coordinator cannot be reached"],
-  [String(EXIT.environment), "this machine is not as needed: a port in use, no Envoy, a full disk"],
+  [
+    String(EXIT.environment),
+    "this machine is not as needed: a port in use, no Envoy, a full disk, an output that nobody takes",
+  ],
   [String(EXIT.leaseLost), "`belay run`: the lease was lost and the command was stopped"],
   [String(EXIT.cannotExecute), "`belay run`: the command cannot be executed"],
   [String(EXIT.commandNotFound), "`belay run`: there is no such command"],
+  [String(EXIT.brokenPipe), "who read the output went away before its end (128 + SIGPIPE)"],
   ["other", "`belay run` and `belay proxy` end as their command and Envoy do (128 + signal)"],
 ];

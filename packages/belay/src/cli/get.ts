@@ -8,6 +8,7 @@ import {
   paint,
   paintState,
   printJson,
+  printProblems,
   printTable,
 } from "./printer.ts";
 import { withApi, withExamples, withOutput } from "./verb.ts";
@@ -73,10 +74,7 @@ async function getServices(options: GetOptions): Promise<void> {
     `no services (${view.folder.path})`,
   );
   const problems = [...view.services.flatMap((it) => it.problems), ...view.problems];
-  for (const it of problems) {
-    console.log(`${it.file}:${it.line}:${it.column}: ${paint("yellow", it.severity)}: ${it.what}`);
-    if (it.fix !== "") console.log(`  → ${it.fix}`);
-  }
+  printProblems(problems);
   for (const it of view.services.flatMap((service) => service.nacks)) {
     console.log(`${it.file}:${it.line}: ${paint("red", "refused")} by ${it.proxy}: ${it.message}`);
   }

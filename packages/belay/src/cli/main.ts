@@ -3,7 +3,9 @@ import { styleText } from "node:util";
 import { BelayError } from "@belay/model";
 import { dieWithLauncher } from "../process/launcher.ts";
 import { CliFailure } from "./cli-failure.ts";
+import { describeSystemError } from "../machine/system-error.ts";
 import { EXIT } from "./exit-code.ts";
+import { OutputWatch } from "./output-watch.ts";
 import { createProgram } from "./program.ts";
 
 /** Runs one command line; the exit code says how it went. */
@@ -39,6 +41,20 @@ function printError(error: unknown): void {
   for (const line of error.advice) console.error(`  → ${line}`);
 }
 
+/** The exit code when the output did not arrive: whoever reads it must not take it for all there is. */
+function afterLoss(loss: Error, code: number): number {
+  // The reader has seen enough (`| head`): as with other programs, no word, and SIGPIPE's code.
+  if ("code" in loss && loss.code === "EPIPE") return code === EXIT.ok ? EXIT.brokenPipe : code;
+  const what = `the output is lost: ${describeSystemError(loss)}`;
+  printError(new CliFailure(what, ["Standard output goes where nothing more can be written."]));
+  return code === EXIT.ok ? EXIT.environment : code;
+}
+
 dieWithLauncher();
+// A lost log line stops nothing.
+process.stderr.on("error", () => undefined);
+const output = new OutputWatch(process.stdout);
+const code = await main(process.argv.slice(2));
+const loss = await output.settle();
 // Explicitly: sockets that linger (keep-alive of fetch) must not hold the program.
-process.exit(await main(process.argv.slice(2)));
+process.exit(loss === undefined ? code : afterLoss(loss, code));

@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { ApiClient, type ApiOptions } from "./api-client.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { parseDuration } from "./options.ts";
@@ -28,7 +28,11 @@ export function defineMove(program: Command): void {
     .argument("<key>", "the key")
     .option("--to <server>", "the server that gets it (default: placement chooses)")
     .option("--no-wait", "return as soon as the move is committed")
-    .option("--timeout <time>", "how long to wait", parseDuration, WAIT_MS)
+    .addOption(
+      new Option("--timeout <time>", "how long to wait")
+        .default(WAIT_MS, "60s")
+        .argParser(parseDuration),
+    )
     .action(move);
   withExamples(withOutput(withApi(command)), [
     ["belay move world ann", "to the server that placement chooses"],

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import type { Command } from "commander";
 import test from "node:test";
+import { createProgram } from "./program.ts";
 import { parseCount, parseDuration, parsePort, parsePortOrAny } from "./options.ts";
 
 test("a port is a whole number from 1 to 65535", () => {
@@ -20,6 +22,20 @@ test("a time has a unit and is at most a day", () => {
     assert.throws(() => parseDuration(bad), /ms, s, m or h/, bad);
   }
 });
+
+test("every time that a flag has by default is shown with its unit", () => {
+  const times = allCommands(createProgram())
+    .flatMap((command) => command.options)
+    .filter(({ flags, defaultValue }) => flags.endsWith("<time>") && defaultValue !== undefined);
+  assert.ok(times.length > 5);
+  for (const { flags, defaultValue, defaultValueDescription } of times) {
+    assert.equal(parseDuration(defaultValueDescription ?? ""), defaultValue, flags);
+  }
+});
+
+function allCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(allCommands)];
+}
 
 test("a count is a whole number of at least 0", () => {
   assert.equal(parseCount("0"), 0);

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters, styleText } from "node:util";
+import type { CheckView } from "../admin/schemas.ts";
 
 export type OutputFormat = "table" | "json";
 
@@ -50,6 +51,22 @@ export function printFields(fields: readonly (readonly [name: string, value: str
   const width = Math.max(...fields.map(([name]) => name.length));
   for (const [name, value] of fields) {
     console.log(`${paint("bold", name.padEnd(width))}${COLUMN_GAP}${value}`);
+  }
+}
+
+type Problem = CheckView["problems"][number];
+
+/** `file:line:column: member: what is wrong`; a warning says that it is one. */
+export function formatProblem({ file, line, column, severity, path, what }: Problem): string {
+  const kind = severity === "warning" ? "warning: " : "";
+  return `${file}:${line}:${column}: ${kind}${path === "" ? "" : `${path}: `}${what}`;
+}
+
+/** Problems of service files, each with its fix below. */
+export function printProblems(problems: readonly Problem[]): void {
+  for (const it of problems) {
+    console.log(formatProblem(it));
+    if (it.fix !== "") console.log(`  → ${it.fix}`);
   }
 }
 

@@ -26,6 +26,12 @@ export function defineStatus(program: Command): void {
   ]);
 }
 
+const endpoints = {
+  none: "no word from the coordinator yet, proxies wait",
+  "last-known": "from before this start, until the coordinator speaks",
+  live: "as the coordinator says",
+} as const;
+
 async function status(options: ApiOptions & { output: OutputFormat }): Promise<void> {
   const view = await new ApiClient(options).get("/v1/status", (it) => it.statusSchema);
   const { controlPlane: plane, coordinator } = view;
@@ -35,8 +41,8 @@ async function status(options: ApiOptions & { output: OutputFormat }): Promise<v
   printFields([
     ["version", view.version],
     ["control plane", `${paintState(plane.state)}, up for ${formatMs(plane.upMs)}`],
-    ["  services", `${plane.services}, ${plane.refused} refused`],
-    ["  endpoints", paintState(plane.endpoints)],
+    ["  services", `${plane.services} served, ${plane.refused} files with problems`],
+    ["  endpoints", `${paintState(plane.endpoints)}: ${endpoints[plane.endpoints]}`],
     ["  proxies", `${plane.proxies}, ${plane.nacks} refusals of configuration`],
     ...(plane.alarm === "" ? [] : [["  alarm", paint("red", plane.alarm)] as const]),
     [
@@ -47,12 +53,19 @@ async function status(options: ApiOptions & { output: OutputFormat }): Promise<v
   ]);
   if (!coordinator.connected) return undefined;
   printFields([
-    ["  store     ", `${coordinator.store ?? ""}, term ${coordinator.term ?? ""}`],
-    ["  revision", coordinator.revision ?? ""],
+    ["  store     ", `${coordinator.store ?? ""}, start number ${coordinator.term ?? ""} on it`],
+    ["  revision", `${coordinator.revision ?? ""}, of the last change`],
     ["  servers", count(coordinator.servers)],
     ["  keys owned", `${count(coordinator.shards)}, ${count(coordinator.moving)} on the move`],
     ["  proxies", count(coordinator.proxies)],
-    ["  still waits", coordinator.holdMs ? formatMs(coordinator.holdMs) : "for nothing"],
+    ...(coordinator.holdMs
+      ? [
+          [
+            "  waits",
+            `${formatMs(coordinator.holdMs)} more, as servers of its last run may live`,
+          ] as const,
+        ]
+      : []),
   ]);
   return undefined;
 }

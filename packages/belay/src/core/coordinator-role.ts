@@ -30,6 +30,7 @@ export async function startCoordinatorRole(context: RoleContext): Promise<Runnin
     host,
     port: settings.metricsPort,
     fallbackPort: METRICS_PORT,
+    command: "belay core",
     logger,
     health: async () => ({ ok: true, role: "coordinator" }),
     metrics: async () => coordinator.metrics(),

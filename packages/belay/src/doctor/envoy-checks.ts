@@ -4,7 +4,13 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { BelayError } from "@belay/model";
-import { findEnvoy, findExec, findModule, requireEnvoyVersion } from "../proxy/envoy-files.ts";
+import {
+  ENVOY_VERSION,
+  findEnvoy,
+  findExec,
+  findModule,
+  requireEnvoyVersion,
+} from "../proxy/envoy-files.ts";
 import { type CheckResult, failed, ok } from "./check-result.ts";
 
 const VALIDATE_MS_MAX = 30_000;
@@ -14,7 +20,8 @@ const WORDS_MAX = 300;
 export async function checkEnvoy(named: string | undefined): Promise<CheckResult> {
   try {
     const envoy = findEnvoy(named);
-    return ok("envoy", `${await requireEnvoyVersion(envoy)} (${envoy})`);
+    await requireEnvoyVersion(envoy);
+    return ok("envoy", `${ENVOY_VERSION} (${envoy})`);
   } catch (error) {
     return fromError("envoy", error);
   }
@@ -38,7 +45,7 @@ export async function checkModule(
       timeout: VALIDATE_MS_MAX,
       env: { ...process.env, ENVOY_DYNAMIC_MODULES_SEARCH_PATH: dirname(module) },
     });
-    return ok("module", `${module} loads`);
+    return ok("module", `Envoy loads ${module}`);
   } catch (error) {
     return fromError("module", error);
   } finally {
@@ -49,7 +56,7 @@ export async function checkModule(
 /** belay-exec, which `belay run` needs. */
 export async function checkExec(): Promise<CheckResult> {
   try {
-    return ok("belay-exec", findExec());
+    return ok("belay-exec", `${findExec()} (runs the commands of \`belay run\`)`);
   } catch (error) {
     return fromError("belay-exec", error);
   }

@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync }
 import { createBootClock } from "@belay/protocol";
 import { setTimeout as delay } from "node:timers/promises";
 import { dirname, resolve } from "node:path";
+import { describeSystemError } from "../machine/system-error.ts";
 import { type CheckResult, failed, ok, warning } from "./check-result.ts";
 
 const NODE_MAJOR_MIN = 24;
@@ -26,14 +27,16 @@ export function checkDataFolder(path: string): CheckResult {
   try {
     accessSync(existing, constants.W_OK | constants.X_OK);
   } catch (cause) {
-    return failed("data folder", String(cause), "Choose another with BELAY_DATA or --data.");
+    const why = `${existing}: ${describeSystemError(cause)}`;
+    return failed("data folder", why, "Choose another with BELAY_DATA or --data.");
   }
   const { bavail, bsize } = statfsSync(existing);
   const freeMib = Math.floor((bavail * bsize) / MIB);
   if (freeMib < FREE_MIB_MIN) {
     return failed("data folder", `${folder}: ${freeMib} MiB free`, "Make room on that disk.");
   }
-  if (existing !== folder) return ok("data folder", `${folder}: made at the first start`);
+  if (existing !== folder)
+    return ok("data folder", `${folder}: not there yet, the first start makes it`);
   const mode = statSync(folder).mode & 0o777;
   if ((mode & 0o077) === 0) return ok("data folder", `${folder}, ${freeMib} MiB free`);
   return warning(
@@ -50,8 +53,9 @@ export async function checkClock(): Promise<CheckResult> {
   await delay(CLOCK_SAMPLE_MS);
   const [bootPassedMs, wallPassedMs] = [clock.now() - bootMs, Date.now() - wallMs];
   const error = Math.abs(bootPassedMs - wallPassedMs) / Math.max(1, wallPassedMs);
-  const found = `${bootPassedMs.toFixed(0)} ms of ${CLOCK_SAMPLE_MS} ms, wall clock ${wallPassedMs} ms`;
-  if (error < CLOCK_RATE_ERROR_MAX && bootPassedMs < CLOCK_SAMPLE_MS * 2) return ok("clock", found);
+  const found = `a wait of ${CLOCK_SAMPLE_MS} ms took ${bootPassedMs.toFixed(0)} ms by the clock of leases, ${wallPassedMs} ms by the wall clock`;
+  if (error < CLOCK_RATE_ERROR_MAX && bootPassedMs < CLOCK_SAMPLE_MS * 2)
+    return ok("clock", `steady: ${found}`);
   return warning(
     "clock",
     found,
@@ -64,10 +68,11 @@ export function checkFileLimit(): CheckResult {
   if (!existsSync("/proc/self/limits")) return warning("file limit", "unknown", "");
   const line = /^Max open files\s+(\S+)\s+(\S+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
   const [soft = "", hard = ""] = line?.slice(1) ?? [];
-  if (soft === "unlimited" || Number(soft) >= FILES_MIN) return ok("file limit", soft);
+  if (soft === "unlimited" || Number(soft) >= FILES_MIN)
+    return ok("file limit", `${soft} open files`);
   return warning(
     "file limit",
-    `${soft} (hard ${hard})`,
+    `${soft} open files (you may set up to ${hard})`,
     `Every connection is a file, and an edge has two per client: \`ulimit -n ${hard}\` before the start.`,
   );
 }

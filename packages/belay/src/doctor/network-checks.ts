@@ -24,14 +24,20 @@ export async function checkApi(settings: DoctorSettings): Promise<CheckResult[]>
   return [
     ok("admin API", `${api}, version ${status.version}, ${controlPlane.state}`),
     coordinator.connected
-      ? ok("coordinator", `${coordinator.address}, revision ${coordinator.revision ?? "?"}`)
+      ? ok(
+          "coordinator",
+          `${coordinator.address}, connected; revision ${coordinator.revision ?? "?"} is its last change`,
+        )
       : failed(
           "coordinator",
           `${coordinator.address}: ${coordinator.problem}`,
           "Start it (`belay core --roles coordinator`); everything connects again by itself.",
         ),
     controlPlane.alarm === ""
-      ? ok("service files", `${controlPlane.services}, ${controlPlane.refused} refused`)
+      ? ok(
+          "service files",
+          `${controlPlane.services} served, ${controlPlane.refused} with problems`,
+        )
       : failed("service files", controlPlane.alarm, "See `belay get services`."),
   ];
 }
@@ -49,7 +55,7 @@ export async function checkPorts(settings: DoctorSettings): Promise<CheckResult[
     ports.map(async ([what, port, env]) => {
       const name = `port ${port}`;
       const holder = describeListener(port);
-      if (holder === undefined) return ok(name, `free (${what})`);
+      if (holder === undefined) return ok(name, `free, for ${what}`);
       const ours = /belay|envoy/.test(holder);
       if (ours && (await accepts(port))) return ok(name, `${what}: ${holder}`);
       return warning(name, `${what}: in use by ${holder}`, `${env} chooses another port.`);

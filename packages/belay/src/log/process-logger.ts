@@ -47,6 +47,9 @@ function toJsonFields(fields: LogFields): Record<string, unknown> {
 }
 
 function createJsonLogger(level: LogLevel): Logger {
+  const destination = pino.destination({ dest: 2, sync: true });
+  // A lost log line stops nothing.
+  destination.on("error", () => undefined);
   const out = pino(
     {
       level,
@@ -54,7 +57,7 @@ function createJsonLogger(level: LogLevel): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    pino.destination({ dest: 2, sync: true }),
+    destination,
   );
   return {
     debug: (fields, message) => out.debug(toJsonFields(fields), message),

@@ -1,6 +1,7 @@
-import { accessSync, chmodSync, constants, mkdirSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { BelayError } from "@belay/model";
+import { describeSystemError } from "./system-error.ts";
 
 const OWNER_ONLY = 0o700;
 
@@ -11,17 +12,29 @@ const OWNER_ONLY = 0o700;
 export function openDataFolder(path: string): string {
   const folder = resolve(path);
   try {
-    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY });
+    makeFolder(folder);
     const { mode } = statSync(folder);
     if ((mode & 0o077) !== 0) chmodSync(folder, OWNER_ONLY);
-    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    // Rights alone say little: root has them where nothing can be made (/proc, a read-only disk).
+    rmdirSync(mkdtempSync(join(folder, ".probe-")));
   } catch (cause) {
-    const text = String(cause);
-    if (text.includes("ENOSPC")) {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOSPC") {
       throw new BelayError("disk-full", `no room for the data folder ${folder}`, { cause });
     }
-    const why = `the data folder ${folder} cannot be used: ${text}; BELAY_DATA or --data names another`;
+    const why = `the data folder ${folder} cannot be used: ${describeSystemError(cause)}; BELAY_DATA or --data names another`;
     throw new BelayError("store-failed", why, { cause });
   }
   return folder;
+}
+
+/** With all folders above it. Node's `recursive` never returns where the system says ENOENT (/proc). */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, OWNER_ONLY);
+  } catch (cause) {
+    // Another process of `belay up` may have been quicker.
+    if (!existsSync(folder)) throw cause;
+  }
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { BelayError } from "@belay/model";
+import { describeSystemError } from "./system-error.ts";
 
 const TOKEN_CHARS_MIN = 16;
 
@@ -22,7 +23,10 @@ export function readToken(bind: string, tokenFile: string | undefined): string |
   try {
     token = readFileSync(tokenFile, "utf8").trim();
   } catch (cause) {
-    throw new BelayError("usage", `cannot read the token file ${tokenFile}: ${String(cause)}`);
+    throw new BelayError(
+      "usage",
+      `cannot read the token file ${tokenFile}: ${describeSystemError(cause)}`,
+    );
   }
   if (token.length >= TOKEN_CHARS_MIN) return token;
   const why = `the token in ${tokenFile} has ${token.length} characters, ${TOKEN_CHARS_MIN} are needed`;

@@ -56,6 +56,7 @@ export class ExecProcess {
   #proven = false;
   #status: number | undefined;
   #isEnded = false;
+  #isStopping = false;
 
   constructor(options: ExecProcessOptions) {
     this.started = this.#started.promise;
@@ -95,6 +96,11 @@ export class ExecProcess {
     return this.#isEnded;
   }
 
+  /** We have asked it to end. */
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
   get output(): readonly Readable[] {
     return [this.#child.stdout, this.#child.stderr].filter((it) => it !== null);
   }
@@ -106,6 +112,7 @@ export class ExecProcess {
 
   /** SIGTERM, after `deadlineMs` SIGKILL for everything; settles once nothing runs any more. */
   async stop(deadlineMs: number): Promise<ExecEnd> {
+    this.#isStopping = true;
     this.signal("SIGTERM");
     this.signal("SIGCONT");
     const timer = setTimeout(() => this.signal("SIGKILL", "all"), deadlineMs);

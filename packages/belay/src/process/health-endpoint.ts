@@ -11,6 +11,8 @@ export interface HealthEndpointOptions {
   /** What the command line said; undefined: `fallbackPort`, and none if that is in use. */
   readonly port: number | undefined;
   readonly fallbackPort: number;
+  /** Whose `--metrics-port` it is: `belay up` has none. */
+  readonly command: "belay core" | "belay proxy";
   readonly logger: Logger;
   /** JSON of /healthz; `ok: false` is a 503. */
   health(): Promise<{ readonly ok: boolean } & Readonly<Record<string, string | number | boolean>>>;
@@ -55,7 +57,8 @@ export async function startHealthEndpoint(
     if (options.port !== undefined) {
       await requireFreePort({ what, host, port, env: "BELAY_METRICS_PORT" });
     }
-    logger.warn({ port }, `${what} are off: the port is in use; --metrics-port chooses another`);
+    const other = `\`${options.command} --metrics-port\` chooses another`;
+    logger.warn({ port }, `${what} are off, all else works: the port is in use; ${other}`);
     return { close: () => undefined };
   }
   const address = server.address();

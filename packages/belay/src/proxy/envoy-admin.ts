@@ -25,6 +25,11 @@ export class EnvoyAdmin {
     await (await this.#call("POST", "/drain_listeners")).text();
   }
 
+  /** For the end: what Envoy warns of then is that it ends. */
+  async logErrorsOnly(): Promise<void> {
+    await (await this.#call("POST", "/logging?level=error")).text();
+  }
+
   /** Requests and WebSockets that run, the admin's own left out. */
   async countActiveRequests(): Promise<number> {
     const response = await this.#call("GET", "/stats?filter=downstream_rq_active$");

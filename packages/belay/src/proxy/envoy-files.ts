@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { BelayError } from "@belay/model";
 
-const ENVOY_VERSION = "1.40.0";
+export const ENVOY_VERSION = "1.40.0";
 const VERSION_MS_MAX = 10_000;
 
 /** The root of the checkout that this file is in. */
@@ -36,8 +36,8 @@ export function findEnvoy(named: string | undefined): string {
   );
 }
 
-/** Envoy's own word on its version. Fails with `envoy-wrong` unless it is ENVOY_VERSION. */
-export async function requireEnvoyVersion(envoy: string): Promise<string> {
+/** Asks Envoy for its version. Fails with `envoy-wrong` unless it is ENVOY_VERSION. */
+export async function requireEnvoyVersion(envoy: string): Promise<void> {
   let text: string;
   try {
     const { stdout } = await promisify(execFile)(envoy, ["--version"], { timeout: VERSION_MS_MAX });
@@ -45,7 +45,7 @@ export async function requireEnvoyVersion(envoy: string): Promise<string> {
   } catch (cause) {
     throw new BelayError("envoy-wrong", `${envoy} does not run: ${String(cause)}`, { cause });
   }
-  if (text.includes(`/${ENVOY_VERSION}/`)) return text.replace(/^.*version: /s, "");
+  if (text.includes(`/${ENVOY_VERSION}/`)) return;
   throw new BelayError(
     "envoy-wrong",
     `${envoy} is not Envoy ${ENVOY_VERSION}: ${text.split("\n", 1)[0]}`,

@@ -52,6 +52,7 @@ export async function runProxy(settings: ProxySettings): Promise<number> {
     host: settings.bind,
     port: settings.metricsPort,
     fallbackPort: METRICS_PORT,
+    command: "belay proxy",
     logger,
     health: async () => ({ ok: await admin.isReady().catch(() => false), role: "edge", name }),
     metrics: async () => admin.metrics(),
@@ -67,6 +68,7 @@ export async function runProxy(settings: ProxySettings): Promise<number> {
   if ((await over) !== undefined) {
     logger.info({ name }, "draining");
     await drainEdge(admin, settings.drainTime, logger);
+    if (settings.logLevel !== "debug") await admin.logErrorsOnly().catch(() => undefined);
   }
   const { status } = await command.stop(STOP_MS);
   endpoint.close();

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { hostname } from "node:os";
+import { constants, hostname } from "node:os";
 import { BelayError, type Logger } from "@belay/model";
 import { createBootClock, createSystemRandom } from "@belay/protocol";
 import { CliFailure } from "../cli/cli-failure.ts";
@@ -15,6 +15,7 @@ import { findExec } from "../proxy/envoy-files.ts";
 import type { Incarnation } from "./registration.ts";
 import type { RunSettings } from "./run-settings.ts";
 import { type LifeEnd, ServerLife } from "./server-life.ts";
+import { toShellPath } from "./shell-path.ts";
 
 /** Handed on to the command as they come; SIGINT and SIGTERM mean a drain first. */
 const PASSED_ON = ["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT", "SIGWINCH", "SIGCONT"] as const;
@@ -88,7 +89,7 @@ async function liveOnce(run: Run, previous: Incarnation | undefined): Promise<Li
   void stop.forced.then(() => command.signal("SIGKILL", "all"));
   try {
     await started(command);
-    void command.exited.then((status) => afterExit(command, status, logger));
+    void command.exited.then((status) => afterExit(run, command, status));
     const token = readToken("127.0.0.1", settings.tokenFile);
     return await new ServerLife({
       settings,
@@ -123,15 +124,25 @@ async function started(command: ExecProcess): Promise<void> {
  * A command that ended well may have left a daemon, which is then the server. One that broke must
  * not leave half of itself: what is left is killed, and with it proven dead.
  */
-function afterExit(command: ExecProcess, status: number, logger: Logger): void {
+function afterExit({ logger, stop }: Run, command: ExecProcess, status: number): void {
+  const signal = signalOf(status);
+  if (signal !== undefined && !stop.wanted && !command.isStopping) {
+    logger.warn({ exitCode: status }, `the command was ended by ${signal}`);
+  }
   if (status !== 0) command.signal("SIGKILL", "all");
   else if (!command.isEnded) logger.debug({}, "the command ended; what it started goes on");
+}
+
+/** SIGKILL of 137: 128 + its number, as shells have it. */
+function signalOf(status: number): string | undefined {
+  return Object.entries(constants.signals).find(([, number]) => number === status - 128)?.[0];
 }
 
 function commandEnv({ settings, at, serverId }: Run): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _options, NODE_COMPILE_CACHE: _cache, ...env } = process.env;
   return {
     ...env,
+    ...(env["PATH"] === undefined ? {} : { PATH: toShellPath(env["PATH"], env) }),
     BELAY_SERVER_ID: serverId,
     BELAY_SERVICE: settings.service,
     BELAY_EDGE_URL: settings.edgeUrl ?? `http://127.0.0.1:${settings.edgePort}`,

@@ -26,7 +26,7 @@ export async function runUp(settings: UpSettings): Promise<number> {
   if (demo !== undefined && settings.services === undefined) seedServices(data, demo);
   await requirePorts(settings);
 
-  const print = createLinePrinter();
+  const print = createLinePrinter(settings.logFormat);
   const supervisor = new Supervisor(exec, print);
   const stop = new StopSignal();
   void stop.forced.then(() => {

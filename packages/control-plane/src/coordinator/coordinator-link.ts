@@ -90,6 +90,7 @@ export class CoordinatorLink {
       resumeFrom: () => this.book.revision,
       onConnected: (welcome) => this.#connected(welcome),
       onDisconnected: ({ code, message, problemCode }) => {
+        if (this.#closed) return;
         const why = problemCode === undefined ? message : `${problemCode}: ${message}`;
         if (this.#live || this.#problem !== why) logger.warn({ code, why }, "coordinator away");
         this.#live = false;

@@ -64,6 +64,27 @@ test("the path is stripped up to the key, and only where the file says so", () =
   assert.equal(document.upstreamPath, "/d/a/b%20c?y=1");
 });
 
+test("the key is found in the path that the edge reads, and the steps tell it", () => {
+  for (const path of ["/s/bob/../ann", "/s/bob/%2e%2E/ann", String.raw`/s\ann`, "/s/%61nn"]) {
+    const found = ask(`${world}${path}`);
+    assert.deepEqual([found.key, found.path], ["ann", "/s/ann"], path);
+    assert.ok(found.steps.includes(`path ${path}: normalised to /s/ann`), path);
+  }
+  const unread = ask(`${world}/s/a%00`);
+  assert.deepEqual([unread.outcome, unread.status, unread.reason], ["refuse", 400, undefined]);
+});
+
+test("a dot at the end is a part of the host, as in Envoy", () => {
+  assert.equal(ask("http://play.example.com.:80/s/ann").service, "any");
+  const alone = explain(services.slice(0, 1), {
+    method: "GET",
+    url: "http://play.example.com./",
+    headers: [],
+  });
+  assert.equal(alone.outcome, "no-service");
+  assert.match(alone.steps.join(), /the dot at the end is a part of the name/);
+});
+
 test("refusals carry the reason, the status and the place", () => {
   const two = ask(`${world}/s/ann`, [["x-player-id", "bob"]]);
   assert.deepEqual([two.reason, two.status, two.from], ["key-conflict", 400, "header x-player-id"]);
@@ -112,7 +133,8 @@ test("a minted service balances what has no key yet", () => {
 test("a key survives path, query and header alike", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme", minLength: 1, maxLength: 30 }), (key) => {
-      fc.pre(isKey(key) && key.trim() === key);
+      // No path carries the keys "." and "..".
+      fc.pre(isKey(key) && key.trim() === key && !/^\.\.?$/.test(key));
       assert.equal(ask(`${world}/s/${encodeKey(key)}/`).key, key);
       assert.equal(ask(`${world}/?room=${encodeKey(key)}`).key, key);
       assert.equal(ask(`${world}/`, [["x-player-id", key]]).key, key);

@@ -37,9 +37,12 @@ export function parseHostTemplate(text: string): HostTemplateResult {
   return { ok: true, template: { before: before.toLowerCase(), after: after.toLowerCase() } };
 }
 
-/** `host` or `host:port` without port and last dot, in lower case; `[::1]:80` keeps its brackets. */
-export function hostOf(authority: string): string {
-  const host = authority.replace(/:\d*$/, "");
+/** `host` of `host:port`; `[::1]:80` keeps its brackets. */
+export const dropPort = (authority: string): string => authority.replace(/:[^:\]]*$/, "");
+
+/** Without port and last dot, in lower case. */
+function hostOf(authority: string): string {
+  const host = dropPort(authority);
   return (host.endsWith(".") ? host.slice(0, -1) : host).toLowerCase();
 }
 

@@ -102,14 +102,23 @@ export interface ServiceFile {
   readonly text: string;
 }
 
-/** Parses and links files: what `belay check` does. `services` are those without an error. */
-export function checkServiceFiles(files: readonly ServiceFile[]): LinkResult {
+/**
+ * Parses and links files: what `belay check` does. `served` are there already; those that the files
+ * name anew make room. `services` are those of the files without an error.
+ */
+export function checkServiceFiles(
+  files: readonly ServiceFile[],
+  served: readonly Service[] = [],
+): LinkResult {
   const parsed = files.map(({ file, text }) => parseServiceFile(text, file));
   const good = parsed.flatMap((result) => (result.ok ? [result.service] : []));
-  const linked = linkServices(good);
+  const named = new Set(parsed.map((it) => (it.ok ? it.service.name : it.name)));
+  const others = served.filter(({ name }) => !named.has(name));
+  const linked = linkServices([...others, ...good]);
   const problems = [
     ...parsed.flatMap((result) => (result.ok ? [] : result.problems)),
     ...linked.problems,
   ];
-  return { services: linked.services, problems: problems.toSorted(compareProblems) };
+  const services = linked.services.filter((service) => good.includes(service));
+  return { services, problems: problems.toSorted(compareProblems) };
 }

@@ -222,7 +222,13 @@ const yamlFaults: readonly (readonly [name: string, text: string, what: RegExp])
     `a: &a [x,x,x]\n${["b", "c", "d", "e", "f", "g"].map((n, i) => `${n}: &${n} [${Array(9).fill(`*${"abcdef"[i]}`).join(",")}]`).join("\n")}\n`,
     /aliases/,
   ],
-  ["deep nesting", "[".repeat(200_000), /nested too deeply/],
+  ["deep nesting", "[".repeat(200_000), /more than 20 levels/],
+  ["deep nesting of blocks", "- ".repeat(100_000), /more than 20 levels/],
+  ["deep nesting of mappings", "{a: ".repeat(60_000), /more than 20 levels/],
+  ["one member 60 000 times", "a: 1\n".repeat(50_000), /more than 1000 entries/],
+  ["nothing but line ends", "\n".repeat(200_000), /more than 50000/],
+  ["nothing but commas", `[${",".repeat(200_000)}]`, /more than 50000/],
+  ["a list without end", "- a\n".repeat(60_000), /more than 1000 entries/],
   ["a huge file", `service: ${"x".repeat(262_144)}`, /larger than 256 KiB/],
 ];
 
@@ -233,6 +239,23 @@ for (const [name, text, what] of yamlFaults) {
     assert.match(problems[0] ?? "", what);
   });
 }
+
+test("YAML: twenty levels are read, one more is not", () => {
+  const nested = (levels: number): string => `${"[".repeat(levels)}x${"]".repeat(levels)}`;
+  assert.deepEqual(
+    bad(nested(20)).filter((it) => it.includes("levels")),
+    [],
+  );
+  assert.match(bad(nested(21)).join(), /more than 20 levels/);
+});
+
+test("YAML: what is too deep is told with its place", () => {
+  const result = parseServiceFile(`service: w\nkey:\n  - ${"[".repeat(30)}`, "w.yaml");
+  assert.ok(!result.ok);
+  const [problem] = result.problems;
+  assert.equal(problem?.line, 3);
+  assert.ok((problem?.column ?? 0) > 15, String(problem?.column));
+});
 
 test("the name of a refused file is told if it can be read", () => {
   const result = parseServiceFile("service: world\nkey: 5\n", "w.yaml");

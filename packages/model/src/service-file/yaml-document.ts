@@ -1,11 +1,14 @@
 import { LineCounter, parseDocument, type YAMLParseError, type YAMLWarning } from "yaml";
 import { Outline } from "./outline.ts";
 import type { Position } from "./service.ts";
+import { findExcess } from "./yaml-bounds.ts";
 
 /** Largest service file. Larger ones are not even parsed. */
 export const FILE_BYTES_MAX = 262_144;
 /** Aliases that one file may expand to: `&a` and `*a` are allowed, bombs of them are not. */
 const ALIASES_MAX = 100;
+/** Members that stand there twice, of which each is told. */
+const DOUBLES_MAX = 100;
 
 interface YamlProblem {
   readonly position: Position;
@@ -42,6 +45,12 @@ export function readYaml(text: string): YamlDocument {
     const fix = "write one service per file and leave data out of it";
     return { value: undefined, outline: nothing, problems: [{ position: first, what, fix }] };
   }
+  const excess = findExcess(text);
+  if (excess !== undefined) {
+    const { offset, what, fix } = excess;
+    const position = positionIn(text, offset);
+    return { value: undefined, outline: nothing, problems: [{ position, what, fix }] };
+  }
   try {
     const document = parseDocument(text, {
       lineCounter: lines,
@@ -52,7 +61,7 @@ export function readYaml(text: string): YamlDocument {
     });
     const outline = new Outline(document.contents, lines);
     const faults = [...document.errors, ...document.warnings];
-    const doubles = faults.filter(({ code }) => code === "DUPLICATE_KEY");
+    const doubles = faults.filter(({ code }) => code === "DUPLICATE_KEY").slice(0, DOUBLES_MAX);
     // One slip makes the parser stumble over all that follows: only the first is worth reading.
     const slip = faults.find(({ code }) => code !== "DUPLICATE_KEY");
     const told = slip === undefined ? doubles : [...doubles, slip];
@@ -61,14 +70,19 @@ export function readYaml(text: string): YamlDocument {
       slip === undefined ? document.toJS({ maxAliasCount: ALIASES_MAX }) : undefined;
     return { value, outline, problems };
   } catch (thrown) {
-    // Deep nesting overflows the parser's stack, too many aliases are a ReferenceError.
+    // Too many aliases are a ReferenceError.
     const bomb = thrown instanceof ReferenceError;
     const what = bomb ? "the aliases (*name) cannot be expanded" : "the file cannot be read";
     const fix = bomb
       ? `use at most ${ALIASES_MAX} aliases, none of them inside its own anchor`
-      : "nest less deeply";
+      : "write it more simply";
     return { value: undefined, outline: nothing, problems: [{ position: first, what, fix }] };
   }
+}
+
+function positionIn(text: string, offset: number): Position {
+  const before = text.slice(0, offset).split("\n");
+  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
 }
 
 function describe(
@@ -90,6 +104,5 @@ function describe(
 function whatIsWrong({ code, message }: YAMLParseError | YAMLWarning): string {
   if (code === "DUPLICATE_KEY") return "this member stands there twice";
   if (code === "MULTIPLE_DOCS") return "the file has several documents (---)";
-  if (message.startsWith("Maximum call stack")) return "the file is nested too deeply";
   return message.replace(/\.?\s*$/, "").slice(0, 200);
 }
