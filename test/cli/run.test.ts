@@ -241,4 +241,42 @@ describe("belay run", () => {
     assert.match(child.output, /plain server: SIGTERM/);
     belay.startCoordinator();
   });
+
+  test("M6: a drain ends when the coordinator goes and has been away for a whole lease", async () => {
+    const child = run("hasty", "alone-1", ...command("exit=3"));
+    await registered("hasty", "alone-1");
+    // It hears of the drain and can do nothing about it.
+    belay.coordinator?.signal("SIGSTOP");
+    child.signal("SIGTERM");
+    await belay.coordinator?.kill();
+    await until("belay run has ended", () => !child.running, 15_000);
+    assert.equal(await child.exited(), 3, child.output);
+    assert.match(child.output, /away for a whole lease[^]*plain server: SIGTERM/);
+    belay.startCoordinator();
+  });
+
+  test("M6: told to stop while the coordinator is away, the command serves until no edge asks", async () => {
+    const child = run("hasty", "alone-2", ...command());
+    const { address } = await registered("hasty", "alone-2");
+    await belay.coordinator?.kill();
+    await child.printed(/no connection to the coordinator/);
+    child.signal("SIGTERM");
+    await child.printed(/the command goes on until no edge sends to it/);
+    assert.equal((await fetch(`http://${address}/`)).status, 200);
+    assert.equal(await child.exited(), 0, child.output);
+    assert.match(child.output, /away for a whole lease[^]*plain server: SIGTERM/);
+    belay.startCoordinator();
+  });
+
+  test("M6: a drain goes on with a coordinator that is back in time", async () => {
+    const child = run("patient", "alone-3", ...command());
+    await registered("patient", "alone-3");
+    await belay.coordinator?.kill();
+    await child.printed(/no connection to the coordinator/);
+    child.signal("SIGTERM");
+    await child.printed(/the command goes on until no edge sends to it/);
+    belay.startCoordinator();
+    assert.equal(await child.exited(), 0, child.output);
+    assert.match(child.output, /draining alone-3: 0 left\n[^]*plain server: SIGTERM/);
+  });
 });

@@ -18,7 +18,17 @@ const paths = [
 ].flatMap((line) => line.split(" "));
 
 const hosts = ["a.test", "A.Test:80", "a.test:", "a.test.", "a.test.:80", "x.w.test", "x.w.test."];
-const moreHosts = ["w.test", ".w.test", "a.b.w.test", "a.test..", "[::1]:80", "a.test:80:90"];
+const moreHosts = ["w.test", ".w.test", "a.b.w.test", "[::1]:80", "[::1].:80", "a.test:80:90"];
+const dots = [
+  "a.test..",
+  "a.test..:80",
+  "a.test.:",
+  "a.test.:80:90",
+  "x.w.test.:80",
+  ".",
+  "..",
+  ".:80",
+];
 
 const pieces = [
   "! \" $ % & ' ( ) * + , - . / 0 9 : ; < = > ? @ A F G Z [ \\ ] ^ _ ` a f g z { | } ~",
@@ -80,6 +90,6 @@ describe("odd paths and hosts at a real Envoy", { skip: needsEnvoy }, () => {
   });
 
   test("explain finds the service of a host as the edge does", async () => {
-    await Promise.all([...hosts, ...moreHosts].map((host) => compare("/x", host)));
+    await Promise.all([...hosts, ...moreHosts, ...dots].map((host) => compare("/x", host)));
   });
 });

@@ -4,7 +4,9 @@ import { after, before, describe, test } from "node:test";
 import { BelayUnderTest, type Child, until } from "@belay/testkit";
 
 const plainServer = join(import.meta.dirname, "../cli/plain-server.mjs");
-const world = 'service: plain\nkey: [{ path: "/k/{key}/**" }]\n';
+/** The lease is how long `belay run` may go on when all are told to stop at once. */
+const world =
+  'service: plain\nkey: [{ path: "/k/{key}/**" }]\nownership: { lease: 3s, drain: 1s }\n';
 
 describe("belay proxy", () => {
   let belay: BelayUnderTest;

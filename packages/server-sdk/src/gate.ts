@@ -271,20 +271,24 @@ export class Gate {
     else void acquired.then((succeeded) => this.#acquired(visit, succeeded));
   }
 
-  /** The application has loaded the key, maybe long after the decision: judge again (G1). */
+  /** The application has loaded the key, maybe long after the decision. */
   #acquired(visit: Visit, succeeded: boolean): void {
     if (visit.stage !== "waiting") return;
-    if (!succeeded) {
-      this.#refuse(visit, this.#refusal("not-ready", visit));
-    } else if (this.session.mayAnswer(visit.id)) {
-      this.#admit(visit);
-    } else {
-      this.#refuse(visit, this.#refusal("moved", visit));
-    }
+    if (succeeded) this.#admit(visit);
+    else this.#refuse(visit, this.#refusal("not-ready", visit));
     this.#pump();
   }
 
+  /**
+   * Judges again, by the clock, right before the handler: since the decision hooks and the handlers
+   * of others may have run, or the process stood still (G1). No handler ran, so it is a refusal.
+   */
   #admit(visit: Visit): void {
+    if (!this.session.mayAnswer(visit.id)) {
+      const reason = this.session.leaseLeftMs > 0 ? "moved" : "expired";
+      this.#refuse(visit, this.#refusal(reason, visit));
+      return;
+    }
     visit.stage = "inside";
     this.#admitted += 1;
     visit.visitor.admitted(visit);
@@ -307,10 +311,10 @@ export class Gate {
     }
   }
 
-  /** `moved`: as of the epoch that is being left, so that the edge asks for a later one (R1). */
-  #refusal(reason: "moved" | "not-ready", { incarnation, epoch }: Visit): Refusal {
+  /** As of the epoch that is being left, so that the edge asks for a later one (R1). */
+  #refusal(reason: "moved" | "expired" | "not-ready", { incarnation, epoch }: Visit): Refusal {
     const own = this.session.incarnation;
-    const asOf = reason === "moved" && epoch > own ? epoch : own;
+    const asOf = reason !== "not-ready" && epoch > own ? epoch : own;
     return { type: "refuse", incarnation: incarnation ?? own, asOf, reason };
   }
 

@@ -48,6 +48,7 @@ export function attachWebSocket(options: WebSocketOptions): void {
   });
   server.on("upgrade", (request, raw: Duplex, head: Buffer) => {
     let guarded: GuardedSocket | undefined;
+    let isLeaving = false;
     raw.on("error", ignore);
     const visit = gate.enter("socket", parseIdentity(request.headers), {
       admitted: (admitted) => {
@@ -56,6 +57,9 @@ export function attachWebSocket(options: WebSocketOptions): void {
         sockets.handleUpgrade(request, raw, head, (socket) => {
           const context = new RequestContext(admitted.key, admitted.epoch);
           guarded = new GuardedSocket({ socket, visit: admitted, context, logger });
+          // `ws` may have asked the application first (verifyClient), who took its time (G1).
+          if (isLeaving) return guarded.leave();
+          if (!guarded.checkOwned()) return;
           guarded.open(() => handle(socket, request, context));
           sockets.emit("connection", socket, request);
         });
@@ -65,7 +69,10 @@ export function attachWebSocket(options: WebSocketOptions): void {
         if (guarded === undefined) raw.destroy();
         else guarded.cut();
       },
-      leaving: () => guarded?.leave(),
+      leaving: () => {
+        isLeaving = true;
+        guarded?.leave();
+      },
     });
     raw.once("close", () => visit.end());
   });
@@ -104,6 +111,14 @@ class GuardedSocket {
     this.#socket.on("message", (data: RawData, isBinary: boolean) => {
       void this.#take(onMessage, data, isBinary);
     });
+  }
+
+  /** Whether this server may act for the key now; if not, the socket is cut. Reads the clock. */
+  checkOwned(): boolean {
+    if (this.#visit.mayAnswer()) return true;
+    this.#visit.end();
+    this.cut();
+    return false;
   }
 
   /** Ownership is lost: ended without a close frame, so nobody takes it for a clean end (G6). */
@@ -149,10 +164,7 @@ class GuardedSocket {
     socket.emit = (event: string | symbol, ...args: unknown[]): boolean => {
       if (event !== "message") return emit(event, ...args);
       if (this.#leaving || this.#visit.stage === "ended") return false;
-      if (this.#visit.mayAnswer()) return emit(event, ...args);
-      this.#visit.end();
-      this.cut();
-      return false;
+      return this.checkOwned() && emit(event, ...args);
     };
   }
 

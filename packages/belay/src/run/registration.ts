@@ -67,6 +67,8 @@ export class Registration {
   #current: Registered | undefined;
   #nonce = 0;
   #deadlineMs = 0;
+  /** Since when the coordinator is away; undefined: it is there. */
+  #awaySinceMs: number | undefined;
   #silentSaid = false;
   #lossSaid = false;
   #refusalSaid = "";
@@ -94,6 +96,7 @@ export class Registration {
       onFrame: (body) => this.#take(body),
       onDisconnected: ({ message, code, problemCode }) => {
         this.#sentMs.clear();
+        this.#awaySinceMs ??= options.clock.now();
         if (code === "closed" || this.#lossSaid) return;
         this.#lossSaid = true;
         const text = "no connection to the coordinator; the command goes on, and so do the tries";
@@ -113,16 +116,29 @@ export class Registration {
     return this.#connection.connected;
   }
 
+  /**
+   * Nobody is there to move its shards, and no edge sends here any more: the coordinator has been away
+   * for a whole lease, and edges believe what it told them for at most that long (P1).
+   */
+  get forsaken(): boolean {
+    const { leaseMs } = this.#current ?? {};
+    if (this.#awaySinceMs === undefined || leaseMs === undefined) return false;
+    return this.#options.clock.now() - this.#awaySinceMs >= leaseMs;
+  }
+
   /** M6: no new shards from here on; onDrainProgress follows until 0. Repeated after a reconnect. */
   startDrain(): void {
     this.#draining = true;
     this.#sendDrain();
   }
 
-  /** Nothing runs any more: gives everything back. Settles once that is committed, or in 5 s. */
+  /**
+   * Nothing runs any more: gives everything back. Settles once that is committed, in 5 s, or at once
+   * if the lease is over anyway.
+   */
   async leave(): Promise<void> {
     const incarnation = this.#current?.incarnation;
-    if (incarnation === undefined) return this.close();
+    if (incarnation === undefined || this.#ended || this.forsaken) return this.close();
     return this.#sayFarewell({
       case: "leave",
       value: { incarnation, secret: this.#secret },
@@ -132,7 +148,7 @@ export class Registration {
   /** S8: no process of the command is left. Settles as `leave`. */
   async died(exitStatus: number): Promise<void> {
     const incarnation = this.#current?.incarnation;
-    if (incarnation === undefined) return this.close();
+    if (incarnation === undefined || this.#ended || this.forsaken) return this.close();
     const proof = DeathProof.SUBREAPER;
     return this.#sayFarewell({
       case: "died",
@@ -167,6 +183,7 @@ export class Registration {
   }
 
   #connected(): void {
+    this.#awaySinceMs = undefined;
     if (this.#lossSaid) this.#options.logger.info({}, "connected to the coordinator again");
     this.#lossSaid = false;
     if (this.#farewell !== undefined) return this.#farewell();

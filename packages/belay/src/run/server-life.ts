@@ -18,6 +18,8 @@ import { serviceFileAdvice } from "./service-file-advice.ts";
 const PROBE_EVERY_MS = 100;
 const PROBE_TIMEOUT_MS = 1000;
 const DRAIN_MS_MAX = 120_000;
+/** How often a drain looks whether there is still somebody to move its keys. */
+const DRAIN_CHECK_MS = 200;
 
 export interface ServerLifeOptions {
   readonly settings: RunSettings;
@@ -167,11 +169,17 @@ export class ServerLife {
         const fields = { service: settings.service, id: serverId, incarnation: as.incarnation };
         logger.info({ ...fields, address: formatSocketAddress(at) }, "registered");
       },
-      onExpired: (reason) => this.#ended.resolve({ kind: "expired", reason }),
+      onExpired: (reason) => {
+        this.#ended.resolve({ kind: "expired", reason });
+        // What is expired owns nothing.
+        this.#drained?.();
+      },
       onSilent: () => {
         const stops = settings.onLostLease === "stop";
         logger.warn({}, "the coordinator is silent for a whole lease; edges send nothing here");
-        if (stops) this.#ended.resolve({ kind: "silent" });
+        if (!stops) return;
+        this.#ended.resolve({ kind: "silent" });
+        this.#drained?.();
       },
       onRefused: (code, message) => this.#ended.resolve({ kind: "refused", code, message }),
       onDrainProgress: (remaining) => {
@@ -188,18 +196,26 @@ export class ServerLife {
     const registration = this.#registration;
     if (registration?.incarnation === undefined) return;
     if (!registration.connected) {
-      logger.warn({}, "the coordinator is away: the command stops without a drain");
-      return;
+      const text =
+        "the coordinator is away: the command goes on until no edge sends to it any more";
+      logger.warn({}, `${text}; a second signal ends it now`);
     }
     const drained = Promise.withResolvers<void>();
     this.#drained = drained.resolve;
-    const timer = setTimeout(() => {
-      logger.warn({}, `still not drained after ${DRAIN_MS_MAX / 1000} s: the command stops`);
+    const stopNow = (why: string): void => {
+      logger.warn({}, `${why}: the command stops`);
       drained.resolve();
-    }, DRAIN_MS_MAX);
+    };
+    const late = `still not drained after ${DRAIN_MS_MAX / 1000} s`;
+    const timer = setTimeout(() => stopNow(late), DRAIN_MS_MAX);
+    // While the coordinator is away nothing moves: there is no use in waiting longer than the lease.
+    const check = setInterval(() => {
+      if (registration.forsaken) stopNow("the coordinator has been away for a whole lease");
+    }, DRAIN_CHECK_MS);
     registration.startDrain();
     await Promise.race([drained.promise, command.ended, stop.forced]);
     clearTimeout(timer);
+    clearInterval(check);
     this.#progress.end();
   }
 

@@ -74,15 +74,14 @@ test("the key is found in the path that the edge reads, and the steps tell it", 
   assert.deepEqual([unread.outcome, unread.status, unread.reason], ["refuse", 400, undefined]);
 });
 
-test("a dot at the end is a part of the host, as in Envoy", () => {
-  assert.equal(ask("http://play.example.com.:80/s/ann").service, "any");
-  const alone = explain(services.slice(0, 1), {
-    method: "GET",
-    url: "http://play.example.com./",
-    headers: [],
-  });
-  assert.equal(alone.outcome, "no-service");
-  assert.match(alone.steps.join(), /the dot at the end is a part of the name/);
+test("one dot at the end of the host is dropped, as Envoy drops it", () => {
+  for (const host of ["play.example.com.", "PLAY.example.com.:80", "play.example.com.:"]) {
+    const found = ask(`http://${host}/s/ann`);
+    assert.deepEqual([found.service, found.host, found.key], ["world", "play.example.com", "ann"]);
+  }
+  assert.equal(ask("http://ann.play.example.com./x").key, "ann");
+  assert.equal(ask("http://play.example.com..:80/s/ann").service, "any");
+  assert.equal(ask("http://./").host, "");
 });
 
 test("refusals carry the reason, the status and the place", () => {

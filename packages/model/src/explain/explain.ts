@@ -1,5 +1,5 @@
 import { reasonTable, type ReasonCode } from "../error/reason-table.ts";
-import { dropPort } from "../key/host-template.ts";
+import { dropLastDot, dropPort } from "../key/host-template.ts";
 import { positionOf } from "../service-file/link.ts";
 import { formatMatch, matchesRoute } from "../service-file/route-match.ts";
 import type { Position, Route, Service } from "../service-file/service.ts";
@@ -40,21 +40,22 @@ export interface Explanation {
 /** What an edge does with a request, by the same rules as the module's; never throws. */
 export function explain(services: readonly Service[], input: ExplainInput): Explanation {
   const sent = readRequest(input);
-  // Envoy matches hosts without their port and without case, but with a last dot.
-  const host = dropPort(sent.authority).toLowerCase();
+  const authority = dropLastDot(sent.authority);
+  // Envoy matches hosts without their port and without case.
+  const host = dropPort(authority).toLowerCase();
   const path = normalizePath(sent.path);
   if (path === undefined) {
     const steps = [`path ${sent.path}: Envoy cannot read it (%00)`, "answered 400"];
     const base = { host, path: sent.path, upstreamPath: sent.path };
     return { ...base, outcome: "refuse", status: 400, steps };
   }
-  const request = { ...sent, path };
+  const request = { ...sent, authority, path };
   const base = { host, path, upstreamPath: path };
   const service = serviceOf(services, host);
   const plain = request.path.split(/[?#]/, 1)[0] ?? "/";
   const route = service?.routes.find(({ match }) => matchesRoute(match, plain));
   if (service === undefined || route === undefined) {
-    const steps = [`host ${host || "(none)"}: no service has it${lastDot(host)}`, "answered 404"];
+    const steps = [`host ${host || "(none)"}: no service has it`, "answered 404"];
     return { ...base, outcome: "no-service", status: 404, steps };
   }
   const { file } = service.source;
@@ -78,9 +79,6 @@ export function explain(services: readonly Service[], input: ExplainInput): Expl
   steps.push(`key: ${formatKeyRule(route.key).join(", ")}`);
   return { ...known, ...judge(extractKey(route.key, request), route, steps) };
 }
-
-const lastDot = (host: string): string =>
-  host.endsWith(".") ? " (to Envoy the dot at the end is a part of the name)" : "";
 
 type Verdict = Pick<Explanation, "outcome" | "steps"> & Partial<Explanation>;
 

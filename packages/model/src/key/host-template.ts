@@ -40,6 +40,17 @@ export function parseHostTemplate(text: string): HostTemplateResult {
 /** `host` of `host:port`; `[::1]:80` keeps its brackets. */
 export const dropPort = (authority: string): string => authority.replace(/:[^:\]]*$/, "");
 
+/**
+ * `play.example.com:80` of `play.example.com.:80`: what Envoy's connection manager makes of it
+ * (`strip_trailing_host_dot`). Of several dots one goes.
+ */
+export function dropLastDot(authority: string): string {
+  const at = authority.lastIndexOf(".");
+  if (at < 0) return authority;
+  const rest = authority.slice(at + 1);
+  return rest === "" || rest.startsWith(":") ? authority.slice(0, at) + rest : authority;
+}
+
 /** Without port and last dot, in lower case. */
 function hostOf(authority: string): string {
   const host = dropPort(authority);

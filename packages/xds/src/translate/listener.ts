@@ -60,6 +60,8 @@ const connectionManager = (options: EdgeOptions) =>
     requestHeadersTimeout: duration(headersTimeoutMs),
     streamIdleTimeout: duration(streamIdleMs),
     useRemoteAddress: true,
+    // `play.example.com.` is the same host to DNS; the server sees it without its dot too.
+    stripTrailingHostDot: true,
     serverHeaderTransformation: HttpConnectionManager_ServerHeaderTransformation.PASS_THROUGH,
     // `..` is resolved before a route is chosen; the bytes of a key are left as they came.
     normalizePath: true,
