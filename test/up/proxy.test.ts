@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { BelayUnderTest, type Child, until } from "@belay/testkit";
@@ -7,6 +8,26 @@ const plainServer = join(import.meta.dirname, "../cli/plain-server.mjs");
 /** The lease is how long `belay run` may go on when all are told to stop at once. */
 const world =
   'service: plain\nkey: [{ path: "/k/{key}/**" }]\nownership: { lease: 3s, drain: 1s }\n';
+
+const enabledFile = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+/** The Envoy that a `belay proxy` started: below it, or below what it started. */
+function findEnvoy(pid: number): number {
+  if (readFileSync(`/proc/${pid}/comm`, "utf8") === "envoy\n") return pid;
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+  assert.notEqual(children, "", `${pid} has no child`);
+  return findEnvoy(Number(children.split(" ")[0]));
+}
+
+/** MiB of code that is no file's any more. */
+function anonymousCodeMib(pid: number): number {
+  const lines = readFileSync(`/proc/${pid}/maps`, "utf8").split("\n");
+  const sizes = lines.map((line) => {
+    const [, start = "0", end = "0"] = /^(\w+)-(\w+) r-xp 0+ 00:00 0 *$/.exec(line) ?? [];
+    return Number.parseInt(end, 16) - Number.parseInt(start, 16);
+  });
+  return sizes.reduce((sum, size) => sum + size, 0) / 2 ** 20;
+}
 
 describe("belay proxy", () => {
   let belay: BelayUnderTest;
@@ -37,6 +58,20 @@ describe("belay proxy", () => {
     const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     assert.match(metrics, /^envoy_server_live\{?.* 1$/m);
     assert.equal((await fetch(`http://127.0.0.1:${port}/config_dump`)).status, 404);
+  });
+
+  test("Envoy's code is in huge pages, where the kernel has them and nobody said no", async () => {
+    const edge = belay.edges[0]?.child;
+    assert.ok(edge !== undefined);
+    const isGiven = !readFileSync(enabledFile, "utf8").includes("[never]");
+    const mib = anonymousCodeMib(findEnvoy(edge.pid));
+    assert.ok(isGiven ? mib >= 32 : mib === 0, `${mib} MiB`);
+    const env = { BELAY_HUGE_PAGES: "off", BELAY_METRICS_PORT: "0" };
+    const other = await belay.startEdge({ env });
+    assert.equal(anonymousCodeMib(findEnvoy(belay.edges[1]?.child.pid ?? 0)), 0);
+    for (const port of [belay.ports.edge, other]) {
+      assert.equal((await fetch(`http://127.0.0.1:${port}/k/ann/`)).status, 200);
+    }
   });
 
   test("a second edge on the same ports is refused: Envoy itself would share them", async () => {

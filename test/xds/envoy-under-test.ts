@@ -68,6 +68,7 @@ export class EnvoyUnderTest {
       module: options.module ?? null,
       coordinator: at(options.coordinatorPort ?? 1),
       maxWaitMs: 1000,
+      hugePages: false,
       connectionsMax: 2000,
     });
     writeFileSync(join(folder, "envoy.json"), JSON.stringify(bootstrap));

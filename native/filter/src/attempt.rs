@@ -248,17 +248,12 @@ impl HttpFilter for Attempt {
         let (Some(pick), Some(service)) = (&*pick, self.settings.known.service()) else {
             return HeadersStatus::Continue;
         };
-        let Answered {
-            refused,
-            epoch,
-            has_ours,
-            is_upgrade,
-        } = Answered::of(stream);
-        let refusal = refused.map(RefusalHeader::parse);
-        if has_ours {
+        let answered = Answered::of(stream);
+        if answered.has_ours {
             strip(stream, Map::Response, is_ours);
         }
-        if let Some(refusal) = refusal {
+        if answered.is_refused {
+            let refusal = answered.refusal;
             match refusal.filter(|refusal| refusal.incarnation == pick.server.incarnation) {
                 Some(refusal) => self.refused(stream, service, refusal),
                 // G4: not the word of the server that we asked, so nothing is known.
@@ -266,14 +261,14 @@ impl HttpFilter for Attempt {
             }
             return HeadersStatus::Continue;
         }
-        if self.settings.guarded && self.is_outcome_unknown(service, pick, epoch) {
+        if self.settings.guarded && self.is_outcome_unknown(service, pick, answered.epoch) {
             self.rewrite(stream, Reason::OutcomeUnknown);
             return HeadersStatus::Continue;
         }
         if !end {
             self.answered.set(Some(Instant::now()));
         }
-        if is_upgrade && self.wakeable.borrow().is_some() {
+        if answered.is_upgrade && self.wakeable.borrow().is_some() {
             // An accepted WebSocket is the edge's: it knows where frames end.
             self.close();
         }

@@ -1,6 +1,6 @@
 //! The bootstrap extension: feed thread, gate, metrics.
 
-use crate::abi::{Bootstrap, Level, Timer, is_validation_mode, log};
+use crate::abi::{Bootstrap, Level, Timer, huge_pages, is_validation_mode, log};
 use crate::delay::Delay;
 use crate::metrics::Exported;
 use crate::process::{self, Process};
@@ -32,7 +32,10 @@ impl Extension {
         };
         match prepare(config) {
             Ok(_) if is_validation_mode() => envoy.signal_init_complete(),
-            Ok(config) => {
+            Ok((config, huge_pages)) => {
+                if huge_pages {
+                    adopt_huge_pages();
+                }
                 if let Err(problem) = start(envoy, config) {
                     log(
                         Level::Error,
@@ -83,14 +86,25 @@ impl Extension {
     }
 }
 
-fn prepare(config: &str) -> Result<ProxyConfig, String> {
+/// Never needed, so a machine without them is no fault.
+fn adopt_huge_pages() {
+    let said = match huge_pages::adopt() {
+        Ok(bytes) => format!("{} MiB of Envoy are in huge pages", bytes >> 20),
+        Err(why) => format!("no huge pages: {why}"),
+    };
+    log(Level::Info, &format!("belay: {said}"));
+}
+
+/// What to start, and whether huge pages are wanted.
+fn prepare(config: &str) -> Result<(ProxyConfig, bool), String> {
     let config =
         BootstrapConfig::parse(config.as_bytes()).map_err(|problem| problem.to_string())?;
     let token = config
         .token_file
         .as_deref()
         .map_or(Ok(String::new()), read_token)?;
-    Ok(ProxyConfig {
+    let huge_pages = config.huge_pages;
+    let proxy = ProxyConfig {
         coordinator: config.coordinator,
         name: config.name,
         pool: config.pool,
@@ -100,7 +114,8 @@ fn prepare(config: &str) -> Result<ProxyConfig, String> {
         max_wait_ms: u64::from(config.max_wait_ms),
         workers: 0,
         limits: Limits::default(),
-    })
+    };
+    Ok((proxy, huge_pages))
 }
 
 fn read_token(path: &str) -> Result<String, String> {

@@ -1,6 +1,7 @@
 //! Names of headers, and reading them.
 
-use crate::abi::{Map, PickContext, Stream};
+use crate::abi::{Headers, Map, Stream};
+use crate::wait::RefusalHeader;
 use belay_keys::extract::HeaderView;
 
 pub const KEY: &str = "x-belay-key";
@@ -54,6 +55,18 @@ impl HeaderView for View<'_> {
     }
 }
 
+/// A client's headers as the key search sees them: without what clients may not say (P4).
+pub struct ClientView<'h>(pub Headers<'h>);
+
+impl HeaderView for ClientView<'_> {
+    fn header(&self, name: &str, index: usize) -> Option<&[u8]> {
+        if is_stripped_from_clients(name.as_bytes()) {
+            return None;
+        }
+        self.0.get(name, index)
+    }
+}
+
 /// What Belay wrote on a request.
 pub trait RequestHeaders {
     fn request_header(&self, name: &str) -> Option<&[u8]>;
@@ -80,29 +93,29 @@ pub struct Directions<'r> {
 
 impl<'r> Directions<'r> {
     #[must_use]
-    pub fn of(request: &'r PickContext) -> Self {
+    pub fn of(request: Headers<'r>) -> Self {
         let mut found = Self::default();
-        request.each_header(|name, value| {
-            if !is_ours(name) {
-                return;
-            }
+        for (name, value) in request.iter().filter(|(name, _)| is_ours(name)) {
             let place = match core::str::from_utf8(name) {
                 Ok(KEY) => &mut found.key,
                 Ok(SERVER) => &mut found.server,
                 Ok(ATTEMPT) => &mut found.attempt,
                 Ok(WAIT) => &mut found.wait,
-                _ => return,
+                _ => continue,
             };
             *place = Some(value);
-        });
+        }
         found
     }
 }
 
 /// What Belay reads of a server's answer.
 #[derive(Default)]
-pub struct Answered<'r> {
-    pub refused: Option<&'r [u8]>,
+pub struct Answered {
+    /// There is an `x-belay-refused`.
+    pub is_refused: bool,
+    /// Its value, if it can be read.
+    pub refusal: Option<RefusalHeader>,
     pub epoch: Option<u64>,
     /// Some header is one of ours.
     pub has_ours: bool,
@@ -110,20 +123,25 @@ pub struct Answered<'r> {
     pub is_upgrade: bool,
 }
 
-impl<'r> Answered<'r> {
+impl Answered {
     #[must_use]
-    pub fn of(stream: &'r Stream) -> Self {
+    pub fn of(stream: &Stream) -> Self {
         let mut found = Self::default();
-        stream.each_header(Map::Response, |name, value| {
-            if is_ours(name) {
-                found.has_ours = true;
-                match core::str::from_utf8(name) {
-                    Ok(REFUSED) => found.refused = Some(value),
-                    Ok(EPOCH) => found.epoch = number(value),
-                    _ => {}
+        stream.headers(Map::Response, |headers| {
+            for (name, value) in headers.iter() {
+                if is_ours(name) {
+                    found.has_ours = true;
+                    match core::str::from_utf8(name) {
+                        Ok(REFUSED) => {
+                            found.is_refused = true;
+                            found.refusal = RefusalHeader::parse(value);
+                        }
+                        Ok(EPOCH) => found.epoch = number(value),
+                        _ => {}
+                    }
+                } else if name == STATUS.as_bytes() {
+                    found.is_upgrade = value == b"101";
                 }
-            } else if name == STATUS.as_bytes() {
-                found.is_upgrade = value == b"101";
             }
         });
         found
@@ -142,13 +160,19 @@ pub fn is_grpc(stream: &Stream) -> bool {
 
 /// Removes the headers of a map whose names satisfy `unwanted`.
 pub fn strip(stream: &mut Stream, map: Map, unwanted: impl Fn(&[u8]) -> bool) {
-    let mut names: Vec<Box<[u8]>> = Vec::new();
-    stream.each_header(map, |name, _| {
-        if unwanted(name) {
-            names.push(name.into());
-        }
-    });
+    let names = stream.headers(map, |headers| names_of(headers, unwanted));
+    remove(stream, map, &names);
+}
+
+/// The names that satisfy `unwanted`.
+pub fn names_of(headers: Headers<'_>, unwanted: impl Fn(&[u8]) -> bool) -> Vec<Box<[u8]>> {
+    let names = headers.iter().map(|(name, _)| name);
+    names.filter(|name| unwanted(name)).map(Box::from).collect()
+}
+
+/// Removes the headers of these names.
+pub fn remove(stream: &mut Stream, map: Map, names: &[Box<[u8]>]) {
     for name in names {
-        stream.remove_header(map, &name);
+        stream.remove_header(map, name);
     }
 }

@@ -99,9 +99,16 @@ impl LbPolicy {
         if !self.index.borrow().reported {
             self.report(&mut self.index.borrow_mut());
         }
-        let directions = Directions::of(request);
+        match last_pick::take_found(service) {
+            Some(found) => self.take(hosts, found),
+            None => request.headers(|headers| self.look(hosts, service, &Directions::of(headers))),
+        }
+    }
+
+    /// A further attempt, or a request whose owner the edge did not look for.
+    fn look(&self, hosts: &Hosts, service: &Service, directions: &Directions) -> Option<u32> {
         let is_first = directions.attempt.is_none();
-        if let Some(cause) = must_wait(&directions) {
+        if let Some(cause) = must_wait(directions) {
             return self.room(cause);
         }
         let (answer, key) = if let Some(key) = directions.key {

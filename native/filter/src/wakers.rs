@@ -5,11 +5,27 @@ use crate::answer::reason_of;
 use belay_keys::Reason;
 use belay_owner::{Level, MintResult, Refusal, StreamEvent, StreamId, Waker};
 use hashbrown::HashMap;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Locks that workers and the feed thread share are split, so that they seldom meet.
+/// Locks that workers and the feed thread share are split, one for each worker while there are not more:
+/// a worker then finds its own lines in its own cache.
 const STRIPES: usize = 64;
+/// From one id of a worker to its next.
+const STRIDE: u64 = STRIPES as u64;
+
+thread_local! {
+    /// The next id of this worker: its stripe below, a count above.
+    static NEXT: Cell<u64> = Cell::new(next_stripe());
+}
+
+fn next_stripe() -> u64 {
+    static WORKERS: AtomicU64 = AtomicU64::new(0);
+    let worker = WORKERS.fetch_add(1, Ordering::Relaxed);
+    // More workers than stripes share them, from counts that do not meet.
+    worker % STRIDE + (worker / STRIDE) * (STRIDE << 48) + STRIDE
+}
 
 /// What a stream hears in its `scheduled` hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,12 +112,18 @@ fn reset_reason(refusal: Refusal) -> Reason {
     }
 }
 
-type Stripe = Mutex<HashMap<u64, Scheduler>>;
+/// Of a cache line each.
+#[repr(align(128))]
+#[derive(Default)]
+struct Stripe(Mutex<HashMap<u64, Scheduler>>);
+
+fn stripe_of(id: u64) -> usize {
+    usize::try_from(id % STRIDE).unwrap_or(0)
+}
 
 /// Every stream that may be woken, by its id.
 pub struct Wakers {
     stripes: [Stripe; STRIPES],
-    next: AtomicU64,
     main: Mutex<Option<MainScheduler>>,
 }
 
@@ -123,8 +145,7 @@ impl Wakers {
     #[must_use]
     pub fn new(main: MainScheduler) -> Arc<Self> {
         Arc::new(Self {
-            stripes: std::array::from_fn(|_| Mutex::default()),
-            next: AtomicU64::new(1),
+            stripes: std::array::from_fn(|_| Stripe::default()),
             main: Mutex::new(Some(main)),
         })
     }
@@ -132,7 +153,7 @@ impl Wakers {
     /// Lets a stream be woken under a new id.
     #[must_use]
     pub fn register(self: &Arc<Self>, stream: &mut Stream) -> Wakeable {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = NEXT.with(|next| next.replace(next.get() + STRIDE));
         self.lock(id).insert(id, stream.scheduler());
         Wakeable {
             wakers: Arc::clone(self),
@@ -158,8 +179,8 @@ impl Wakers {
     }
 
     fn lock(&self, id: u64) -> std::sync::MutexGuard<'_, HashMap<u64, Scheduler>> {
-        let stripe = usize::try_from(id % STRIPES as u64).unwrap_or(0);
-        self.stripes[stripe]
+        self.stripes[stripe_of(id)]
+            .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

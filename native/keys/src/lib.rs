@@ -35,6 +35,6 @@ pub use envelope::{EnvelopeScanner, Framing, Progress};
 pub use extract::{Extraction, HeaderView};
 pub use key::{KEY_BYTES_MAX, KEY_INLINE_BYTES, Key, KeyProblem, is_server_id};
 pub use minted::{Mint, MintReader, MintedPlace};
-pub use path::Strip;
+pub use path::{PathBuffer, Strip};
 pub use reason::Reason;
 pub use websocket::{Boundaries, FrameScanner, close_frame};

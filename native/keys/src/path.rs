@@ -10,10 +10,15 @@
 //! - Stripping takes away everything up to the end of the key: of `/s/{key}/files` on `/s/k/files/1?q`
 //!   `/files/1?q` is left, of `/s/k?q` `/?q`.
 
+use smallvec::SmallVec;
+
 use crate::key::{Key, KeyProblem};
 
 /// Longest template, in bytes.
 pub(crate) const TEMPLATE_BYTES_MAX: usize = 512;
+
+/// A `:path`; usual ones take no allocation.
+pub type PathBuffer = SmallVec<[u8; 192]>;
 
 /// What the placeholder of a template names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +46,16 @@ pub struct Strip {
 
 impl Strip {
     /// Writes the new `:path`: an absolute path with the query of the old one. `path` is the `:path`
-    /// that the extraction read. Clears `out` first; copy it from there, never from `path` itself.
-    pub fn write(self, path: &[u8], out: &mut Vec<u8>) {
+    /// that the extraction read.
+    #[must_use]
+    pub fn apply(self, path: &[u8]) -> PathBuffer {
         let rest = path.get(self.from..).unwrap_or_default();
-        out.clear();
+        let mut out = PathBuffer::new();
         if rest.first() != Some(&b'/') {
             out.push(b'/');
         }
         out.extend_from_slice(rest);
+        out
     }
 }
 
@@ -157,8 +164,7 @@ mod tests {
     fn find(template: &str, path: &str) -> Option<(String, String)> {
         let template = PathTemplate::parse(template).expect(template);
         let found = template.find(path.as_bytes())?;
-        let mut stripped = Vec::new();
-        found.strip.write(path.as_bytes(), &mut stripped);
+        let stripped = found.strip.apply(path.as_bytes()).to_vec();
         let key = found.key().expect("a good key");
         Some((
             key.as_str().into(),
@@ -239,8 +245,7 @@ mod tests {
         fn a_stripped_path_is_absolute_and_keeps_the_query(path in "/s/[a-z%?/#]{0,20}") {
             let template = PathTemplate::parse("/s/{key}").expect("template");
             if let Some(found) = template.find(path.as_bytes()) {
-                let mut out = Vec::new();
-                found.strip.write(path.as_bytes(), &mut out);
+                let out = found.strip.apply(path.as_bytes());
                 prop_assert_eq!(out[0], b'/');
                 let query = path.find('?').map_or("", |at| &path[at..]);
                 prop_assert!(out.ends_with(query.as_bytes()));

@@ -36,6 +36,12 @@ impl Service {
         &self.state.name
     }
 
+    /// The service's number in this process.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.state.id
+    }
+
     /// As the feed says; `false` while the service is unknown.
     #[must_use]
     pub fn is_guarded(&self) -> bool {
@@ -52,13 +58,13 @@ impl Service {
         }
     }
 
-    /// For the filter, before routing. Nothing is counted.
+    /// What the map says now. Nothing is counted.
     #[must_use]
     pub fn lookup(&self, key: &[u8]) -> Answer {
         self.state.look(key, now_ms(), false)
     }
 
-    /// For the LB policy, at every attempt. For an unguarded service the pick is counted until its
+    /// For an attempt that begins in this very turn. For an unguarded service the pick is counted until its
     /// token is dropped.
     #[must_use]
     pub fn pick(&self, key: &[u8]) -> Answer {

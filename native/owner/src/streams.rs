@@ -39,9 +39,14 @@ struct Stripe {
     heads: HashMap<Shard, u32, foldhash::fast::RandomState>,
 }
 
+/// Of a cache line each.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Lane(Mutex<Stripe>);
+
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    stripes: [Mutex<Stripe>; STRIPES],
+    stripes: [Lane; STRIPES],
 }
 
 impl Streams {
@@ -59,14 +64,14 @@ impl Streams {
     pub fn len(&self) -> usize {
         self.stripes
             .iter()
-            .map(|stripe| stripe.lock().by_stream.len())
+            .map(|stripe| stripe.0.lock().by_stream.len())
             .sum()
     }
 
     pub fn of_shard(&self, shard: &Shard) -> Vec<OpenStream> {
         self.stripes
             .iter()
-            .flat_map(|stripe| stripe.lock().of_shard(shard))
+            .flat_map(|stripe| stripe.0.lock().of_shard(shard))
             .collect()
     }
 
@@ -74,7 +79,7 @@ impl Streams {
     pub fn all(&self, wanted: impl Fn(&OpenStream) -> bool) -> Vec<OpenStream> {
         let mut found = Vec::new();
         for stripe in &self.stripes {
-            let stripe = stripe.lock();
+            let stripe = stripe.0.lock();
             found.extend(
                 stripe
                     .nodes
@@ -92,13 +97,14 @@ impl Streams {
     pub fn shards(&self) -> Vec<Shard> {
         self.stripes
             .iter()
-            .flat_map(|stripe| stripe.lock().heads.keys().cloned().collect::<Vec<_>>())
+            .flat_map(|stripe| stripe.0.lock().heads.keys().cloned().collect::<Vec<_>>())
             .collect()
     }
 
     fn stripe(&self, stream: StreamId) -> &Mutex<Stripe> {
-        let mixed = stream.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
-        &self.stripes[usize::try_from(mixed).unwrap_or(0) % STRIPES]
+        // The data plane names the worker in the lowest bits: each has its own, in its own cache.
+        let stripe = stream.0 % STRIPES as u64;
+        &self.stripes[usize::try_from(stripe).unwrap_or(0)].0
     }
 }
 

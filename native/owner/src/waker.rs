@@ -2,7 +2,8 @@
 
 use crate::answer::Refusal;
 
-/// Names one stream of the data plane; unique in the process while the stream lives.
+/// Names one stream of the data plane; unique in the process while the stream lives. Ids of one worker
+/// should have the same lowest four bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u64);
 

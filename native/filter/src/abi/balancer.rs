@@ -4,8 +4,9 @@ use super::foreign::{
     Buf, P, envoy_dynamic_module_callback_lb_context_get_downstream_headers,
     envoy_dynamic_module_callback_lb_context_get_downstream_headers_size,
     envoy_dynamic_module_callback_lb_get_healthy_host_address,
-    envoy_dynamic_module_callback_lb_get_healthy_hosts_count, walk,
+    envoy_dynamic_module_callback_lb_get_healthy_hosts_count,
 };
+use super::headers::{self, Headers};
 
 /// The hosts of one LB policy instance (one for each worker and one for the main thread).
 pub struct Hosts {
@@ -41,20 +42,21 @@ pub struct PickContext {
 }
 
 impl PickContext {
-    /// Hands every header of the request to `visit`, as name and value.
-    pub fn each_header<'a>(&'a self, visit: impl FnMut(&'a [u8], &'a [u8])) {
+    /// Hands all headers of the request to `act`.
+    pub fn headers<R>(&self, act: impl for<'a> FnOnce(Headers<'a>) -> R) -> R {
         let raw = self.raw;
-        if raw.is_null() {
-            return;
-        }
         // Envoy owns the bytes as long as the pick runs.
         unsafe {
-            let count = envoy_dynamic_module_callback_lb_context_get_downstream_headers_size(raw);
-            walk(
+            let count = if raw.is_null() {
+                0
+            } else {
+                envoy_dynamic_module_callback_lb_context_get_downstream_headers_size(raw)
+            };
+            headers::read(
                 count,
                 |out| envoy_dynamic_module_callback_lb_context_get_downstream_headers(raw, out),
-                visit,
-            );
+                act,
+            )
         }
     }
 }

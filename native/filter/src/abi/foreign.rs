@@ -1,7 +1,6 @@
 //! What Envoy exports: buffers, and the callbacks in use.
 
 use core::ffi::c_void;
-use core::mem::MaybeUninit;
 
 pub(super) type P = *mut c_void;
 
@@ -45,34 +44,6 @@ impl Buf {
 pub(super) struct Header {
     pub(super) key: Buf,
     pub(super) value: Buf,
-}
-
-/// Hands every header of a map to `visit`. Envoy looks a name up by a hash table that it builds at a
-/// map's first look-up, so one walk is far cheaper than any look-up of a name that is not Envoy's own.
-///
-/// # Safety
-/// `fill` writes exactly `count` headers, whose bytes stay valid for `'a`.
-pub(super) unsafe fn walk<'a>(
-    count: usize,
-    fill: impl FnOnce(*mut Header) -> bool,
-    mut visit: impl FnMut(&'a [u8], &'a [u8]),
-) {
-    const INLINE: usize = 32;
-    let mut inline = [const { MaybeUninit::uninit() }; INLINE];
-    let mut heap = Vec::new();
-    let all: &mut [MaybeUninit<Header>] = if count <= INLINE {
-        &mut inline[..count]
-    } else {
-        heap.resize(count, MaybeUninit::uninit());
-        &mut heap
-    };
-    if count == 0 || !fill(all.as_mut_ptr().cast()) {
-        return;
-    }
-    for header in all {
-        let Header { key, value } = unsafe { header.assume_init() };
-        visit(unsafe { key.bytes() }, unsafe { value.bytes() });
-    }
 }
 
 macro_rules! callbacks {

@@ -5,6 +5,8 @@
 //! | [`foreign`] | what Envoy exports, as C declares it |
 //! | [`log`] | Envoy's log, and its mode |
 //! | [`filter`] | what a filter answers to, in words of Envoy |
+//! | [`huge_pages`] | where the kernel keeps Envoy |
+//! | [`headers`] | all headers of a map at once |
 //! | [`stream`] | one HTTP stream: headers, bodies, answers, wake-ups |
 //! | [`balancer`] | hosts, and the request that a host is picked for |
 //! | [`bootstrap`] | the main thread: metrics, timer, init |
@@ -15,12 +17,15 @@ mod balancer;
 mod bootstrap;
 mod filter;
 mod foreign;
+mod headers;
 mod hooks;
+pub mod huge_pages;
 mod log;
 mod stream;
 
 pub use balancer::{Hosts, PickContext};
 pub use bootstrap::{Bootstrap, MainScheduler, MetricId, Timer};
 pub use filter::{Body, BodyStatus, HeadersStatus, HttpFilter, Map, TrailersStatus};
+pub use headers::Headers;
 pub use log::{Level, is_validation_mode, log, log_enabled};
 pub use stream::{Scheduler, Stream};

@@ -23,8 +23,9 @@ use super::foreign::{
     envoy_dynamic_module_callback_http_send_response,
     envoy_dynamic_module_callback_http_send_response_data,
     envoy_dynamic_module_callback_http_set_dynamic_metadata_string,
-    envoy_dynamic_module_callback_http_set_header, walk,
+    envoy_dynamic_module_callback_http_set_header,
 };
+use super::headers::{self, Headers};
 use crate::entry;
 
 /// One HTTP stream, as one filter sees it, for the time of one hook.
@@ -57,16 +58,17 @@ impl Stream {
         (found && !out.is_null()).then(|| unsafe { out.bytes() })
     }
 
-    /// Hands every header of a map to `visit`, as name and value; cheaper than one look-up.
-    pub fn each_header<'a>(&'a self, map: Map, visit: impl FnMut(&'a [u8], &'a [u8])) {
+    /// Hands all headers of a map to `act`; cheaper than one look-up.
+    pub fn headers<R>(&self, map: Map, act: impl for<'a> FnOnce(Headers<'a>) -> R) -> R {
         let (raw, map) = (self.raw, map as u32);
+        // The map cannot change under `act`: that needs `&mut self`.
         unsafe {
             let count = envoy_dynamic_module_callback_http_get_headers_size(raw, map);
-            walk(
+            headers::read(
                 count,
                 |out| envoy_dynamic_module_callback_http_get_headers(raw, map, out),
-                visit,
-            );
+                act,
+            )
         }
     }
 

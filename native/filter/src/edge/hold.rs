@@ -4,6 +4,7 @@ use super::request::Verdict;
 use super::{Edge, Phase, Route};
 use crate::abi::Stream;
 use crate::answer::Reply;
+use crate::last_pick;
 use crate::metrics::Outcome;
 use crate::process;
 use belay_keys::{Key, Reason};
@@ -19,9 +20,12 @@ impl Edge {
             return self.refuse(stream, Reason::NoSnapshot);
         };
         for _ in 0..LOOKS_MAX {
-            let answer = service.lookup(key.as_bytes());
+            let answer = service.pick(key.as_bytes());
             match answer {
-                Answer::Owner(_) => return Verdict::Go,
+                Answer::Owner(pick) => {
+                    last_pick::find(service, key.clone(), pick);
+                    return Verdict::Go;
+                }
                 Answer::Refused {
                     reason,
                     retry_after_ms,

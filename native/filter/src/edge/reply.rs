@@ -4,6 +4,7 @@ use super::{Edge, Phase};
 use crate::abi::{HeadersStatus, Map, Stream};
 use crate::answer::Reply;
 use crate::headers::{Answered, EPOCH, INCARNATION, REASON, RequestHeaders};
+use crate::last_pick;
 use belay_keys::{KeyLogging, Reason};
 use belay_owner::Answer;
 use core::fmt::Write;
@@ -14,6 +15,7 @@ const HASH_BYTES: usize = 8;
 
 impl Edge {
     pub(super) fn answer(&self, stream: &mut Stream, end: bool) -> HeadersStatus {
+        last_pick::clear();
         let Some(route) = self.route.get() else {
             return HeadersStatus::Continue;
         };
@@ -26,18 +28,14 @@ impl Edge {
             self.log(stream);
             return HeadersStatus::Continue;
         }
-        let Answered {
-            refused,
-            is_upgrade,
-            ..
-        } = Answered::of(stream);
-        if refused.is_some() {
+        let answered = Answered::of(stream);
+        if answered.is_refused {
             // The router may not try again: its tries are used up, or the body is too large (R5).
             self.reply(stream, Reply::of(self.refused_reason()));
             return HeadersStatus::StopIteration;
         }
         self.log(stream);
-        if is_upgrade {
+        if answered.is_upgrade {
             self.accepted(stream, route);
         }
         match &route.config.minted {

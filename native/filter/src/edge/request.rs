@@ -1,12 +1,15 @@
 //! A request's headers: strip what clients may not say, find the key, look it up.
 
 use super::{Edge, Phase, Route};
-use crate::abi::{HeadersStatus, Map, Stream};
+use crate::abi::{Headers, HeadersStatus, Map, Stream};
 use crate::answer::{Reply, reason_of};
-use crate::headers::{KEY, RequestHeaders, SERVER, View, is_stripped_from_clients, strip};
+use crate::headers::{
+    ClientView, KEY, RequestHeaders, SERVER, is_stripped_from_clients, names_of, remove, strip,
+};
+use crate::last_pick;
 use crate::metrics::Outcome;
 use crate::process;
-use belay_keys::{Extraction, Framing, Key, NoKey, Reason, Strip};
+use belay_keys::{Extraction, Framing, Key, NoKey, PathBuffer, Reason};
 use belay_owner::ServerAnswer;
 
 /// What became of a request whose key or server is known.
@@ -27,35 +30,55 @@ impl Verdict {
     }
 }
 
+/// What a request's headers say.
+struct Read {
+    found: Extraction,
+    /// The path without the key, if the route wants that.
+    path: Option<PathBuffer>,
+    /// Names that clients may not say.
+    unwanted: Vec<Box<[u8]>>,
+    is_upgrade: bool,
+}
+
+impl Read {
+    fn of(headers: Headers<'_>, route: &Route) -> Self {
+        let found = route.config.extract(&ClientView(headers));
+        let path = match &found {
+            Extraction::Key { strip, .. } | Extraction::Server { strip, .. } => *strip,
+            _ => None,
+        };
+        Self {
+            path: path.map(|strip| strip.apply(headers.get(":path", 0).unwrap_or_default())),
+            found,
+            unwanted: names_of(headers, is_stripped_from_clients),
+            is_upgrade: headers.get("upgrade", 0).is_some(),
+        }
+    }
+}
+
 impl Edge {
     pub(super) fn begin(&self, stream: &mut Stream, end: bool) -> HeadersStatus {
-        // P4: before anything is read.
-        strip(stream, Map::Request, is_stripped_from_clients);
+        last_pick::clear();
         let Some(route) = stream.route_config() else {
+            strip(stream, Map::Request, is_stripped_from_clients);
             return HeadersStatus::Continue;
         };
         let route = self.route.get_or_init(|| route);
+        let read = stream.headers(Map::Request, |headers| Read::of(headers, route));
+        // P4: nothing of it was read.
+        remove(stream, Map::Request, &read.unwanted);
         if process::get().is_none() {
             self.reply(stream, Reply::of(Reason::NoSnapshot));
             return HeadersStatus::StopIteration;
         }
-        let found = route.config.extract(&View {
-            stream,
-            map: Map::Request,
-        });
-        match found {
-            Extraction::Key { key, strip } => {
-                strip_path(stream, strip);
-                self.with_key(stream, route, key).headers()
-            }
-            Extraction::Server { id, strip } => {
-                strip_path(stream, strip);
-                self.with_server(stream, route, &id).headers()
-            }
+        if let Some(path) = &read.path {
+            stream.set_header(Map::Request, ":path", path);
+        }
+        match read.found {
+            Extraction::Key { key, .. } => self.with_key(stream, route, key).headers(),
+            Extraction::Server { id, .. } => self.with_server(stream, route, &id).headers(),
             // The bytes of an upgraded connection are no body.
-            Extraction::NeedBody if !end && stream.request_header("upgrade").is_none() => {
-                self.search_body(stream, route)
-            }
+            Extraction::NeedBody if !end && !read.is_upgrade => self.search_body(stream, route),
             Extraction::NeedBody | Extraction::None => self.without_key(stream, route).headers(),
             Extraction::Error(reason) => {
                 self.reply(stream, Reply::of(reason));
@@ -130,17 +153,5 @@ impl Edge {
             }
             None => self.without_key(stream, route).headers(),
         }
-    }
-}
-
-/// Takes the key out of the path.
-fn strip_path(stream: &mut Stream, strip: Option<Strip>) {
-    if let Some(strip) = strip {
-        let mut path = Vec::new();
-        strip.write(
-            stream.request_header(":path").unwrap_or_default(),
-            &mut path,
-        );
-        stream.set_header(Map::Request, ":path", &path);
     }
 }

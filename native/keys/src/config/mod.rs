@@ -55,6 +55,8 @@ pub struct BootstrapConfig {
     /// Longest wait of the start for the first complete snapshot, in ms.
     pub max_wait_ms: u32,
     pub token_file: Option<String>,
+    /// Envoy's code and heap go to huge pages, where the kernel has them.
+    pub huge_pages: bool,
 }
 
 impl BootstrapConfig {
@@ -75,6 +77,7 @@ impl BootstrapConfig {
             pool: members.text("pool", NAME_BYTES_MAX)?,
             max_wait_ms: members.whole("max_wait_ms", 0, HOUR_MS)?,
             token_file: members.optional_text("token_file", PATH_BYTES_MAX)?,
+            huge_pages: members.flag_or("huge_pages", false)?,
         };
         members.end()?;
         Ok(config)

@@ -22,6 +22,7 @@ export async function runDoctor(settings: DoctorSettings): Promise<number> {
       xds: { host: "127.0.0.1", port: settings.xdsPort },
       maxWaitMs: 1000,
       tokenFile: undefined,
+      hugePages: false,
     });
   const checks: CheckResult[] = [
     checkNode(),

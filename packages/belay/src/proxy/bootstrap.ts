@@ -16,11 +16,12 @@ export interface BootstrapInput {
   readonly xds: SocketAddress;
   readonly maxWaitMs: number;
   readonly tokenFile: string | undefined;
+  readonly hugePages: boolean;
 }
 
 /** The JSON of an edge's bootstrap. */
 export function createBootstrapText(input: BootstrapInput): string {
-  const { name, pool, edge, coordinator, xds, maxWaitMs, tokenFile } = input;
+  const { name, pool, edge, coordinator, xds, maxWaitMs, tokenFile, hugePages } = input;
   const bootstrap = toBootstrap({
     name,
     pool,
@@ -31,6 +32,7 @@ export function createBootstrapText(input: BootstrapInput): string {
     coordinator: { address: coordinator.host, port: coordinator.port },
     maxWaitMs,
     ...(tokenFile === undefined ? {} : { tokenFile }),
+    hugePages,
     connectionsMax: countConnectionsMax(),
   });
   return `${JSON.stringify(bootstrap, null, 2)}\n`;

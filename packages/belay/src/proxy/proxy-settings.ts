@@ -21,6 +21,7 @@ export interface ProxySettings {
   readonly metricsPort?: number;
   readonly data: string;
   readonly tokenFile?: string;
+  readonly hugePages: "auto" | "off";
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
 }

@@ -109,6 +109,7 @@ function writeBootstrap(settings: ProxySettings, name: string): string {
     xds: parseSocketAddress(settings.xds ?? `127.0.0.1:${settings.xdsPort}`, "--xds (BELAY_XDS)"),
     maxWaitMs: settings.maxWait,
     tokenFile: settings.tokenFile === undefined ? undefined : resolve(settings.tokenFile),
+    hugePages: settings.hugePages === "auto",
   });
   writeFileSync(file, text, { mode: 0o600 });
   return file;

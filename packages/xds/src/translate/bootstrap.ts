@@ -24,6 +24,8 @@ export interface BootstrapOptions {
   /** How long the edge stays shut for the first snapshot of the coordinator. */
   readonly maxWaitMs: number;
   readonly tokenFile?: string;
+  /** Envoy's code and heap go to huge pages, where the kernel has them. */
+  readonly hugePages: boolean;
   /** Client connections beyond this are closed: take what the file descriptors allow, halved. */
   readonly connectionsMax: number;
 }
@@ -111,7 +113,7 @@ const waitingRoom = (module: ModuleLocation) => ({
 });
 
 const moduleExtensions = (options: BootstrapOptions, module: ModuleLocation) => {
-  const { name, pool, coordinator, maxWaitMs, tokenFile } = options;
+  const { name, pool, coordinator, maxWaitMs, tokenFile, hugePages } = options;
   const { address, port } = coordinator;
   const config: BootstrapModuleConfig = {
     coordinator: address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`,
@@ -119,6 +121,7 @@ const moduleExtensions = (options: BootstrapOptions, module: ModuleLocation) => 
     pool,
     max_wait_ms: maxWaitMs,
     ...(tokenFile === undefined ? {} : { token_file: tokenFile }),
+    ...(hugePages ? { huge_pages: true } : {}),
   };
   return [
     {

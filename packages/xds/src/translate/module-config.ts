@@ -11,6 +11,7 @@ export interface BootstrapModuleConfig {
   readonly pool: string;
   readonly max_wait_ms: number;
   readonly token_file?: string;
+  readonly huge_pages?: boolean;
 }
 
 /** Configuration of the downstream filter `belay.edge`. */
