@@ -9,7 +9,7 @@ const OF_EMPTY_MIN = 0.97;
 
 /** B1: key in the path, requests per CPU second beside other ways to route. */
 export async function benchPathKey(context: CaseContext): Promise<CaseResult> {
-  const { edge, keys, guardedKeys } = await context.filledEdge();
+  const { edge, keys, guardedKeys, inSmallPages } = await context.filledEdge();
   const rivals = await context.rivals();
   const own: Variant = {
     name: "Belay, path key",
@@ -23,13 +23,19 @@ export async function benchPathKey(context: CaseContext): Promise<CaseResult> {
     host: GUARDED_HOST,
     keys: guardedKeys,
   };
+  const small: Variant = {
+    ...own,
+    name: `Belay with --huge-pages off, ${guardedKeys} keys`,
+    port: inSmallPages.port,
+    pid: inSmallPages.pid,
+    keys: guardedKeys,
+  };
   const measured = await measureInterleaved(
-    [own, guarded, ...rivals.pathVariants()],
+    [own, guarded, small, ...rivals.pathVariants()],
     context.options,
   );
-  const [belay, beside, plain, empty, ...others] = measured;
-  if (belay === undefined || beside === undefined || plain === undefined || empty === undefined)
-    throw new Error("nothing ran");
+  const [belay, beside, off, plain, empty, ...others] = measured;
+  if (!belay || !beside || !off || !plain || !empty) throw new Error("nothing ran");
   const toPlain = compare(belay, plain);
   const toEmpty = compare(belay, empty);
   const rows: Row[] = [
@@ -41,6 +47,7 @@ export async function benchPathKey(context: CaseContext): Promise<CaseResult> {
       isMet: toPlain.median >= OF_PLAIN_MIN,
     },
     rowOf("B1", beside, formatRatio(compare(beside, plain), "plain")),
+    rowOf("B1", off, formatRatio(compare(off, plain), "plain")),
     {
       id: "B1",
       what: "Belay beside the empty module",

@@ -7,14 +7,21 @@ const OF_PLAIN_MIN = 0.8;
 
 /** B2: key in the protobuf envelope of a 200-byte POST, requests per CPU second. */
 export async function benchEnvelope(context: CaseContext): Promise<CaseResult> {
-  const { edge } = await context.filledEdge();
+  const { edge, guardedKeys, inSmallPages } = await context.filledEdge();
   const rivals = await context.rivals();
   const { port, envoyPid: pid } = edge;
   const own: Variant = { name: "Belay, envelope in a POST", port, kind: "envelope", pid };
-  const measured = await measureInterleaved([own, ...rivals.postVariants()], context.options);
-  const [belay, plain, empty] = measured;
-  if (belay === undefined || plain === undefined || empty === undefined)
-    throw new Error("nothing ran");
+  const small: Variant = {
+    ...own,
+    name: `Belay with --huge-pages off, ${guardedKeys} keys`,
+    port: inSmallPages.port,
+    pid: inSmallPages.pid,
+    keys: guardedKeys,
+  };
+  const variants = [own, small, ...rivals.postVariants()];
+  const measured = await measureInterleaved(variants, context.options);
+  const [belay, off, plain, empty] = measured;
+  if (!belay || !off || !plain || !empty) throw new Error("nothing ran");
   const toPlain = compare(belay, plain);
   return {
     rows: [
@@ -25,6 +32,7 @@ export async function benchEnvelope(context: CaseContext): Promise<CaseResult> {
         target: `≥ ${OF_PLAIN_MIN} of plain`,
         isMet: toPlain.median >= OF_PLAIN_MIN,
       },
+      rowOf("B2", off, formatRatio(compare(off, plain), "plain")),
     ],
     raw: { variants: measured.map(describe) },
   };

@@ -27,11 +27,17 @@ key: [{ path: "/s/{key}/**" }]
 ownership: { guard: sdk }
 `;
 
+/** One Envoy of Belay's. */
+export interface EnvoyUnderBench {
+  readonly port: number;
+  readonly adminPort: number;
+  readonly pid: number;
+}
+
 /** A whole Belay, as `belay core`, `belay proxy` and `belay run` make it, with three servers. */
 export class BenchEdge {
   readonly belay: BelayUnderTest;
-  /** Of Envoy. */
-  #pid = 0;
+  #envoy: EnvoyUnderBench = { port: 0, adminPort: 0, pid: 0 };
 
   private constructor(belay: BelayUnderTest) {
     this.belay = belay;
@@ -49,7 +55,8 @@ export class BenchEdge {
     try {
       belay.startCoordinator();
       belay.startControlPlane();
-      await edge.#startProxy(isPinned);
+      const { edge: port, envoyAdmin: adminPort } = belay.ports;
+      edge.#envoy = await edge.#startProxy(isPinned, { port, adminPort });
       for (const id of SERVERS) await edge.#startServer(id, servers, tools);
       if (isPinned) await edge.#startGuarded(tools);
       await until("the servers are registered", async () => edge.#areActive(), START_MS_MAX);
@@ -61,15 +68,21 @@ export class BenchEdge {
   }
 
   get port(): number {
-    return this.belay.ports.edge;
+    return this.#envoy.port;
   }
 
   get adminPort(): number {
-    return this.belay.ports.envoyAdmin;
+    return this.#envoy.adminPort;
   }
 
   get envoyPid(): number {
-    return this.#pid;
+    return this.#envoy.pid;
+  }
+
+  /** A second edge like the first, but in small pages. */
+  async startInSmallPages(): Promise<EnvoyUnderBench> {
+    const [port = 0, adminPort = 0] = await freePorts(2);
+    return this.#startProxy(true, { port, adminPort }, { BELAY_HUGE_PAGES: "off" });
   }
 
   /** A metric of the module, by its name without prefix. */
@@ -81,19 +94,32 @@ export class BenchEdge {
     await this.belay.stop();
   }
 
-  async #startProxy(isPinned: boolean): Promise<void> {
+  async #startProxy(
+    isPinned: boolean,
+    ports: { readonly port: number; readonly adminPort: number },
+    more: Record<string, string> = {},
+  ): Promise<EnvoyUnderBench> {
     const { belay } = this;
+    const { port, adminPort } = ports;
     const concurrency = isPinned ? ["--concurrency", "1"] : [];
-    const child = belay.belay("edge", ["proxy", ...concurrency, "--drain-time", "100ms"]);
+    const env = {
+      BELAY_EDGE_PORT: String(port),
+      BELAY_ENVOY_ADMIN_PORT: String(adminPort),
+      BELAY_METRICS_PORT: "0",
+      ...more,
+    };
+    const flags = [...concurrency, "--drain-time", "100ms"];
+    const child = belay.belay(`edge-${port}`, ["proxy", ...flags], { env });
     await until(
       "the edge is ready or ended",
       async () =>
-        !child.running || (await fetch(`http://127.0.0.1:${this.adminPort}/ready`)).status === 200,
+        !child.running || (await fetch(`http://127.0.0.1:${adminPort}/ready`)).status === 200,
       START_MS_MAX,
     );
     if (!child.running) throw new Error(`the edge ended:\n${child.output.slice(-4000)}`);
-    this.#pid = findDescendant(child.pid, "envoy");
-    if (isPinned) pinProxy(this.#pid);
+    const pid = findDescendant(child.pid, "envoy");
+    if (isPinned) pinProxy(pid);
+    return { ...ports, pid };
   }
 
   async #startServer(id: string, kind: ServerKind, tools: Tools): Promise<Child> {

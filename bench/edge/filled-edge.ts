@@ -1,11 +1,8 @@
 import { residentBytes } from "../machine/process-facts.ts";
 import type { Tools } from "../machine/tools.ts";
-import { requestEachKey, runLoad } from "../load/wrk.ts";
-import { BenchEdge, GUARDED_HOST } from "./bench-edge.ts";
+import { BESIDE_KEYS_MAX, FILL_CONNECTIONS, requestEachKey, runLoad } from "../load/wrk.ts";
+import { BenchEdge, type EnvoyUnderBench, GUARDED_HOST } from "./bench-edge.ts";
 
-const CONNECTIONS = 512;
-/** The guarded service is there to compare one cost: the second million would only take time. */
-const GUARDED_KEYS_MAX = 100_000;
 const FILL_SECONDS_MAX = 600;
 
 /** The edge's memory at one moment. */
@@ -21,6 +18,8 @@ export interface FilledEdge {
   readonly keys: number;
   /** Of the guarded service; the other has all. */
   readonly guardedKeys: number;
+  /** A second edge in small pages, which knows the first `guardedKeys` of them. */
+  readonly inSmallPages: EnvoyUnderBench;
   readonly before: Footprint;
   readonly after: Footprint;
   readonly seconds: number;
@@ -36,19 +35,27 @@ export async function startFilledEdge(tools: Tools, keys: number): Promise<Fille
       kind: "path",
       keys: 1000,
       seconds: 2,
-      connections: CONNECTIONS,
+      connections: FILL_CONNECTIONS,
     });
     const before = await readFootprint(edge);
     const startedMs = performance.now();
-    await requestEachKey({ port: edge.port, keys, connections: CONNECTIONS }, FILL_SECONDS_MAX);
-    const seconds = (performance.now() - startedMs) / 1000;
-    const after = await readFootprint(edge);
-    const guardedKeys = Math.min(keys, GUARDED_KEYS_MAX);
     await requestEachKey(
-      { port: edge.port, keys: guardedKeys, connections: CONNECTIONS, host: GUARDED_HOST },
+      { port: edge.port, keys, connections: FILL_CONNECTIONS },
       FILL_SECONDS_MAX,
     );
-    return { edge, keys, guardedKeys, before, after, seconds };
+    const seconds = (performance.now() - startedMs) / 1000;
+    const after = await readFootprint(edge);
+    const guardedKeys = Math.min(keys, BESIDE_KEYS_MAX);
+    await requestEachKey(
+      { port: edge.port, keys: guardedKeys, connections: FILL_CONNECTIONS, host: GUARDED_HOST },
+      FILL_SECONDS_MAX,
+    );
+    const inSmallPages = await edge.startInSmallPages();
+    await requestEachKey(
+      { port: inSmallPages.port, keys: guardedKeys, connections: FILL_CONNECTIONS },
+      FILL_SECONDS_MAX,
+    );
+    return { edge, keys, guardedKeys, inSmallPages, before, after, seconds };
   } catch (error) {
     await edge.stop();
     throw error;

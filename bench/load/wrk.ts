@@ -25,6 +25,14 @@ export interface LoadResult {
   readonly failed: number;
 }
 
+/**
+ * Connections of a fill. What Belay is measured beside gets such a burst too: it leaves an Envoy's heap in pieces,
+ * and all that comes after is dearer.
+ */
+export const FILL_CONNECTIONS = 512;
+/** Keys of what is there to compare one cost: the second million would only take time. */
+export const BESIDE_KEYS_MAX = 100_000;
+
 const script = join(import.meta.dirname, "request.lua");
 const GRACE_MS = 30_000;
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Child, freePorts, runTypeScript, until } from "@belay/testkit";
 import type { Variant } from "../load/interleaved.ts";
-import { requestEachKey } from "../load/wrk.ts";
+import { BESIDE_KEYS_MAX, FILL_CONNECTIONS, requestEachKey } from "../load/wrk.ts";
 import { pinProxy } from "../machine/process-facts.ts";
 import type { Tools } from "../machine/tools.ts";
 import { createRivalsConfig, type RivalPorts } from "./envoy-config.ts";
@@ -177,6 +177,8 @@ export class Rivals {
     );
     if (!child.running) throw new Error(`the rivals' Envoy ended:\n${child.output.slice(-4000)}`);
     pinProxy(child.pid);
+    const fill = { port: this.#ports.plain, connections: FILL_CONNECTIONS };
+    await requestEachKey({ ...fill, keys: Math.min(keys, BESIDE_KEYS_MAX) }, FILL_SECONDS_MAX);
   }
 
   async #startHaproxy(program: string, port: number): Promise<void> {

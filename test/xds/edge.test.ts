@@ -197,4 +197,20 @@ describe("the edge that the translation makes", { skip: needsEnvoy }, () => {
     assert.equal(entry["route"], "app path /healthz");
     assert.equal(entry["status"], 202);
   });
+
+  test("headers that trickle in are cut off after 10 s, whatever still comes", async () => {
+    const socket = connectTcp(envoy.port, "127.0.0.1");
+    await once(socket, "connect");
+    socket.write("GET / HTTP/1.1\r\nhost: x\r\n");
+    const startedMs = performance.now();
+    const trickle = setInterval(() => socket.write("x"), 500);
+    try {
+      const [answer] = await once(socket, "data", { signal: AbortSignal.timeout(30_000) });
+      assert.match(String(answer), /^HTTP\/1\.1 408 /);
+      assert.ok(performance.now() - startedMs > 9_000);
+    } finally {
+      clearInterval(trickle);
+      socket.destroy();
+    }
+  });
 });

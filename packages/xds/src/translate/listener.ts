@@ -20,10 +20,11 @@ const connectionBufferBytes = 256 * 1024;
 const streamWindowBytes = 64 * 1024;
 const connectionWindowBytes = 1024 * 1024;
 const streamsPerConnectionMax = 1024;
-/** Time to send the headers of a request. */
-const headersTimeoutMs = 10_000;
-/** Silence before a route is known; each route has its own after that. */
-const streamIdleMs = 60_000;
+/**
+ * Time to send the headers of a request: a stream begins with their first byte, and none of them counts as a sign of
+ * life. Each route has its own limit after that. (Envoy's `request_headers_timeout` says the same with a second timer.)
+ */
+const streamIdleMs = 10_000;
 const connectionIdleMs = 300_000;
 
 const httpFilters = ({ module, accessLog }: EdgeOptions) => {
@@ -57,7 +58,6 @@ const connectionManager = (options: EdgeOptions) =>
       initialStreamWindowSize: streamWindowBytes,
       initialConnectionWindowSize: connectionWindowBytes,
     },
-    requestHeadersTimeout: duration(headersTimeoutMs),
     streamIdleTimeout: duration(streamIdleMs),
     useRemoteAddress: true,
     // `play.example.com.` is the same host to DNS; the server sees it without its dot too.
