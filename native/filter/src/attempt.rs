@@ -11,7 +11,7 @@ use crate::process::{self, Known};
 use crate::wait::{Cause, REFUSALS_MAX, RefusalHeader, State, Wait};
 use crate::wakers::{Event, Wakeable};
 use belay_keys::{AttemptConfig, Key, Reason};
-use belay_owner::{AfterRefusal, Opened, Pick, ServerRefusal, Service, StreamKind};
+use belay_owner::{AfterRefusal, Opened, Pick, ServerRefusal, Service};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -122,14 +122,7 @@ impl Attempt {
         let wakeable = process.wakers.register(stream);
         let key = self.key.borrow();
         let key = key.as_ref().map_or(&[][..], Key::as_bytes);
-        let incarnation = pick.server.incarnation;
-        let opened = service.open(
-            key,
-            pick.epoch,
-            incarnation,
-            wakeable.id,
-            StreamKind::Stream,
-        );
+        let opened = service.open_attempt(key, pick, wakeable.id);
         self.wakeable.replace(Some(wakeable));
         Some(opened)
     }

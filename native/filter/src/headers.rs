@@ -3,6 +3,7 @@
 use crate::abi::{Headers, Map, Stream};
 use crate::wait::RefusalHeader;
 use belay_keys::extract::HeaderView;
+use smallvec::SmallVec;
 
 pub const KEY: &str = "x-belay-key";
 pub const EPOCH: &str = "x-belay-epoch";
@@ -164,14 +165,18 @@ pub fn strip(stream: &mut Stream, map: Map, unwanted: impl Fn(&[u8]) -> bool) {
     remove(stream, map, &names);
 }
 
+/// Names of headers. Envoy itself adds one to most requests that is then removed, so usual ones take no allocation.
+pub type Names = SmallVec<[SmallVec<[u8; 32]>; 2]>;
+
 /// The names that satisfy `unwanted`.
-pub fn names_of(headers: Headers<'_>, unwanted: impl Fn(&[u8]) -> bool) -> Vec<Box<[u8]>> {
+pub fn names_of(headers: Headers<'_>, unwanted: impl Fn(&[u8]) -> bool) -> Names {
     let names = headers.iter().map(|(name, _)| name);
-    names.filter(|name| unwanted(name)).map(Box::from).collect()
+    let unwanted = names.filter(|name| unwanted(name));
+    unwanted.map(SmallVec::from_slice).collect()
 }
 
 /// Removes the headers of these names.
-pub fn remove(stream: &mut Stream, map: Map, names: &[Box<[u8]>]) {
+pub fn remove(stream: &mut Stream, map: Map, names: &Names) {
     for name in names {
         stream.remove_header(map, name);
     }

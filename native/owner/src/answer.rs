@@ -24,6 +24,8 @@ pub struct Pick {
     /// Unguarded services only: keep it until the attempt's upstream stream has ended, then drop it
     /// (M4 quiet).
     pub in_flight: Option<InFlight>,
+    /// Searches for open streams before the look at the map (`Streams::searches`).
+    pub(crate) searches: u64,
 }
 
 /// Why a request gets no owner; `code` is the `x-belay-reason` of `proto/testdata/reasons.json`.

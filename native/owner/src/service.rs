@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::answer::{
-    AfterRefusal, Answer, Opened, Parked, Server, ServerAnswer, ServerRefusal, StreamKind,
+    AfterRefusal, Answer, Opened, Parked, Pick, Server, ServerAnswer, ServerRefusal, StreamKind,
 };
 use crate::clock::now_ms;
 use crate::entry::Entry;
@@ -68,14 +68,24 @@ impl Service {
     /// token is dropped.
     #[must_use]
     pub fn pick(&self, key: &[u8]) -> Answer {
-        self.state.look(key, now_ms(), true)
+        self.in_this_turn(|| self.state.look(key, now_ms(), true))
     }
 
     /// Picks by incarnation (server ids, keyless spreading): `Owner` with epoch 0, or `Refused`
     /// with `ServerGone`.
     #[must_use]
     pub fn pick_server(&self, incarnation: u64) -> Answer {
-        self.state.pick_server(incarnation, now_ms())
+        self.in_this_turn(|| self.state.pick_server(incarnation, now_ms()))
+    }
+
+    /// Notes what `open_attempt` compares, before the clock and the map are read.
+    fn in_this_turn(&self, look: impl FnOnce() -> Answer) -> Answer {
+        let searches = self.shared.streams.searches();
+        let mut answer = look();
+        if let Answer::Owner(pick) = &mut answer {
+            pick.searches = searches;
+        }
+        answer
     }
 
     /// What is known of a server id.
@@ -195,10 +205,9 @@ impl Service {
         })
     }
 
-    /// Registers a stream on the pick (`epoch`, `incarnation`) so that it hears `CloseMoved` and
-    /// `Reset`, and keeps its key from idling out (A5). Needed for WebSockets and long streams of
-    /// any service, and for *every* stream of an unguarded one, called right after `pick` (P1).
-    /// Without a key: `key` empty, `epoch` 0. Opening again replaces.
+    /// Registers a stream on (`epoch`, `incarnation`) so that it hears `CloseMoved` and `Reset`, and keeps
+    /// its key from idling out (A5). Needed for WebSockets and long streams of any service. Without a
+    /// key: `key` empty, `epoch` 0. Opening again replaces.
     #[must_use]
     pub fn open(
         &self,
@@ -208,6 +217,30 @@ impl Service {
         stream: StreamId,
         kind: StreamKind,
     ) -> Opened {
+        self.register(key, epoch, incarnation, stream, kind);
+        self.recheck(key, epoch, incarnation, stream, kind)
+    }
+
+    /// The same for an attempt, right after its pick: *every* one of an unguarded service (P1).
+    #[must_use]
+    pub fn open_attempt(&self, key: &[u8], pick: &Pick, stream: StreamId) -> Opened {
+        let (epoch, incarnation) = (pick.epoch, pick.server.incarnation);
+        let kind = StreamKind::Stream;
+        self.register(key, epoch, incarnation, stream, kind);
+        if self.shared.streams.searches() == pick.searches {
+            return Opened::Registered;
+        }
+        self.recheck(key, epoch, incarnation, stream, kind)
+    }
+
+    fn register(
+        &self,
+        key: &[u8],
+        epoch: u64,
+        incarnation: u64,
+        stream: StreamId,
+        kind: StreamKind,
+    ) {
         let shard = (!key.is_empty()).then(|| Shard::new(self.state.id, key));
         let open = OpenStream {
             stream,
@@ -216,8 +249,18 @@ impl Service {
             incarnation,
             kind,
         };
-        // First registered, then looked at: a move that comes between the two finds it registered.
         self.shared.streams.open(open, shard);
+    }
+
+    /// First registered, then looked at: a move that comes between the two finds it registered.
+    fn recheck(
+        &self,
+        key: &[u8],
+        epoch: u64,
+        incarnation: u64,
+        stream: StreamId,
+        kind: StreamKind,
+    ) -> Opened {
         if self.state.is_guarded() {
             return Opened::Registered;
         }

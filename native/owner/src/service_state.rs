@@ -174,6 +174,7 @@ impl ServiceState {
             server: Arc::clone(&record.server),
             epoch: entry.epoch,
             in_flight,
+            searches: 0,
         };
         Found::Owner {
             pick,
@@ -238,6 +239,7 @@ impl ServiceState {
             server: Arc::clone(&record.server),
             epoch: 0,
             in_flight,
+            searches: 0,
         })
     }
 

@@ -2,6 +2,7 @@
 //! over.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -9,7 +10,9 @@ use crate::answer::StreamKind;
 use crate::shard::Shard;
 use crate::waker::StreamId;
 
-const STRIPES: usize = 16;
+/// A worker has eight of its own, so that a look at all its streams never holds all of them up.
+const STRIPES: usize = WORKERS * 8;
+const WORKERS: usize = 16;
 const NONE: u32 = u32::MAX;
 
 /// What a stream was opened on.
@@ -44,9 +47,19 @@ struct Stripe {
 #[derive(Debug, Default)]
 struct Lane(Mutex<Stripe>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Streams {
     stripes: [Lane; STRIPES],
+    searches: AtomicU64,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Streams {
+            stripes: std::array::from_fn(|_| Lane::default()),
+            searches: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Streams {
@@ -68,7 +81,15 @@ impl Streams {
             .sum()
     }
 
+    /// How often streams were looked for. Whoever reads the same number before a look at the map and after
+    /// opening a stream on it knows that no search missed the stream: what a search is for is in the map
+    /// before it begins.
+    pub fn searches(&self) -> u64 {
+        self.searches.load(Ordering::SeqCst)
+    }
+
     pub fn of_shard(&self, shard: &Shard) -> Vec<OpenStream> {
+        self.searches.fetch_add(1, Ordering::SeqCst);
         self.stripes
             .iter()
             .flat_map(|stripe| stripe.0.lock().of_shard(shard))
@@ -77,6 +98,7 @@ impl Streams {
 
     /// All that `wanted` says; looks at every stream.
     pub fn all(&self, wanted: impl Fn(&OpenStream) -> bool) -> Vec<OpenStream> {
+        self.searches.fetch_add(1, Ordering::SeqCst);
         let mut found = Vec::new();
         for stripe in &self.stripes {
             let stripe = stripe.0.lock();
@@ -102,9 +124,10 @@ impl Streams {
     }
 
     fn stripe(&self, stream: StreamId) -> &Mutex<Stripe> {
-        // The data plane names the worker in the lowest bits: each has its own, in its own cache.
-        let stripe = stream.0 % STRIPES as u64;
-        &self.stripes[usize::try_from(stripe).unwrap_or(0)].0
+        // The data plane names the worker in the lowest bits and counts from the seventh on.
+        let (worker, turn) = (stream.0 % WORKERS as u64, stream.0 >> 6);
+        let stripe = usize::try_from(worker * 8 + turn % 8).unwrap_or(0);
+        &self.stripes[stripe].0
     }
 }
 

@@ -5,6 +5,7 @@
 //! of Envoy's CPU time (bench/README.md). So the code is copied to huge pages of the same contents and
 //! the same rights, which take its place in one step: threads that run it see no difference.
 
+use crate::memory;
 use rustix::mm::{
     Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mprotect,
     mremap_fixed, munmap,
@@ -19,35 +20,79 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Envoy's allocator keeps address space in pieces of about 1 GiB, of which it opens what it needs.
 const HEAP_BYTES_MIN: usize = 512 << 20;
 
+/// Memory that must be left when the copies are made.
+const SPARE_BYTES: usize = 128 << 20;
+
 /// Moves Envoy to huge pages; the bytes of code and constants that are in them now.
 ///
 /// # Errors
-/// Why not: then all is as it was.
+/// Why not. All is as it was, unless the kernel refuses the exchange itself, the last step.
 pub fn adopt() -> Result<usize, String> {
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err("this is done on x86-64 only".to_owned());
+    }
     let page = page_bytes()?;
     let maps = read("/proc/self/maps")?;
     let program =
         fs::read_link("/proc/self/exe").map_err(|why| format!("/proc/self/exe: {why}"))?;
     let program = program.to_string_lossy();
     let mappings: Vec<Mapping> = maps.lines().filter_map(Mapping::parse).collect();
+    let constants = mappings
+        .iter()
+        .filter(|mapping| mapping.path == program && mapping.is_constant())
+        .filter_map(|mapping| mapping.whole_pages(page));
+    let constants: Vec<Range> = constants.collect();
+    let bytes = constants.iter().map(|range| range.bytes).sum();
+    require_memory(bytes)?;
+    let copies = constants
+        .iter()
+        // The program's own mappings, which are read-only for good.
+        .map(|range| unsafe { Copy::of(range, page) })
+        .collect::<Result<Vec<Copy>, String>>()?;
+    let huge = huge_bytes(
+        &read("/proc/self/smaps")?,
+        &copies.iter().collect::<Vec<_>>(),
+    );
+    if huge < bytes / 2 {
+        return Err(format!("the kernel gave {huge} bytes of them for {bytes}"));
+    }
+    for (copy, range) in copies.into_iter().zip(&constants) {
+        unsafe { copy.put(range.start) }?;
+    }
     for heap in heap_of(&mappings) {
         // Its pages are made later; where this fails they are small ones.
         let _ = unsafe { madvise(pointer(heap.start), heap.bytes(), Advice::LinuxHugepage) };
     }
-    let mut moved = 0;
-    for mapping in mappings.iter().filter(|mapping| mapping.path == program) {
-        let (start, end) = (
-            mapping.start.next_multiple_of(page),
-            mapping.end / page * page,
-        );
-        if !mapping.is_constant() || end <= start {
-            continue;
-        }
-        // The program's own mapping, read-only for good, of which this is a part.
-        unsafe { replace(start, end - start, page, mapping.is_code) }?;
-        moved += end - start;
+    Ok(bytes)
+}
+
+/// Copies are no file's pages, which the kernel could take back: without room for them it would end Envoy.
+fn require_memory(bytes: usize) -> Result<(), String> {
+    let wanted = bytes + SPARE_BYTES;
+    let left = memory::left();
+    if left < wanted {
+        return Err(format!(
+            "{left} bytes of memory are left, {wanted} are wanted"
+        ));
     }
-    Ok(moved)
+    Ok(())
+}
+
+/// How much of the copies is in huge pages, by /proc/self/smaps.
+fn huge_bytes(smaps: &str, copies: &[&Copy]) -> usize {
+    let mut is_ours = false;
+    let mut total = 0;
+    for line in smaps.lines() {
+        if let Some(size) = line.strip_prefix("AnonHugePages:") {
+            let kib: usize = size.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+            total += if is_ours { kib << 10 } else { 0 };
+        } else if let Some(mapping) = Mapping::parse(line) {
+            let overlaps =
+                |copy: &&Copy| mapping.start < copy.at + copy.bytes && copy.at < mapping.end;
+            is_ours = copies.iter().any(overlaps);
+        }
+    }
+    total
 }
 
 fn read(path: &str) -> Result<String, String> {
@@ -97,13 +142,29 @@ impl<'a> Mapping<'a> {
         self.end - self.start
     }
 
+    /// The huge pages that lie in it wholly.
+    fn whole_pages(&self, page: usize) -> Option<Range> {
+        let start = self.start.next_multiple_of(page);
+        let bytes = (self.end / page * page).checked_sub(start)?;
+        (bytes > 0).then_some(Range {
+            start,
+            bytes,
+            is_code: self.is_code,
+        })
+    }
+
+    /// Memory of no file; the allocator may have given it a name.
+    fn is_anonymous(&self) -> bool {
+        self.path.is_empty() || self.path.starts_with("[anon:tcmalloc")
+    }
+
     fn is_constant(&self) -> bool {
         self.is_readable && !self.is_writable
     }
 
     /// Address space that was only reserved.
     fn is_reserve(&self) -> bool {
-        self.path.is_empty() && !self.is_readable && self.bytes() >= HEAP_BYTES_MIN
+        self.is_anonymous() && !self.is_readable && self.bytes() >= HEAP_BYTES_MIN
     }
 }
 
@@ -112,7 +173,7 @@ fn heap_of<'m, 'a>(mappings: &'m [Mapping<'a>]) -> impl Iterator<Item = &'m Mapp
     let opened = |at: usize, mapping: &Mapping| {
         let below = at.checked_sub(1).map(|before| &mappings[before]);
         mapping.is_writable
-            && mapping.path.is_empty()
+            && mapping.is_anonymous()
             && below.is_some_and(|below| below.is_reserve() && below.end == mapping.start)
     };
     let all = mappings.iter().enumerate();
@@ -124,26 +185,11 @@ fn pointer(address: usize) -> *mut core::ffi::c_void {
     core::ptr::with_exposed_provenance_mut(address)
 }
 
-/// Puts huge pages with the same bytes and rights in the place of `bytes` from `start`.
-///
-/// # Safety
-/// The range is mapped, readable, and nobody ever writes to it; it begins and ends at huge pages.
-unsafe fn replace(start: usize, bytes: usize, page: usize, is_code: bool) -> Result<(), String> {
-    let rights = if is_code {
-        MprotectFlags::READ | MprotectFlags::EXEC
-    } else {
-        MprotectFlags::READ
-    };
-    let copy = Copy::new(bytes, page)?;
-    unsafe {
-        let at = pointer(copy.at);
-        // Where this fails the pages are small ones, as before.
-        let _ = madvise(at, bytes, Advice::LinuxHugepage);
-        at.cast::<u8>()
-            .copy_from_nonoverlapping(pointer(start).cast(), bytes);
-        mprotect(at, bytes, rights).map_err(|why| format!("no right to a copy: {why}"))?;
-    }
-    unsafe { copy.put(start) }
+/// A part of the program.
+struct Range {
+    start: usize,
+    bytes: usize,
+    is_code: bool,
 }
 
 /// Memory that begins at a huge page; given back when dropped.
@@ -171,10 +217,29 @@ impl Copy {
         }
     }
 
+    /// The same bytes with the same rights, in huge pages as far as there are any.
+    ///
+    /// # Safety
+    /// The range is mapped and readable.
+    unsafe fn of(range: &Range, page: usize) -> Result<Self, String> {
+        let copy = Self::new(range.bytes, page)?;
+        let mut rights = MprotectFlags::READ;
+        rights.set(MprotectFlags::EXEC, range.is_code);
+        unsafe {
+            let at = pointer(copy.at);
+            let _ = madvise(at, range.bytes, Advice::LinuxHugepage);
+            at.cast::<u8>()
+                .copy_from_nonoverlapping(pointer(range.start).cast(), range.bytes);
+            mprotect(at, range.bytes, rights)
+                .map_err(|why| format!("no right to a copy: {why}"))?;
+        }
+        Ok(copy)
+    }
+
     /// Takes the place of what is at `start`.
     ///
     /// # Safety
-    /// As of `replace`.
+    /// There are as many bytes, the same ones, and nobody ever writes to them.
     unsafe fn put(self, start: usize) -> Result<(), String> {
         let Self { at, bytes } = self;
         let moved = unsafe {
@@ -201,7 +266,7 @@ impl Drop for Copy {
 
 #[cfg(test)]
 mod tests {
-    use super::{Copy, Mapping, heap_of, pointer, replace};
+    use super::{Copy, Mapping, Range, heap_of, huge_bytes, pointer};
 
     const MAPS: &str = "\
 314480000000-3144bf800000 ---p 00000000 00:00 0 
@@ -209,34 +274,62 @@ mod tests {
 55bb04e25000-55bb08f8b000 r-xp 0207d000 fe:00 9977950                    /opt/my envoy
 55bb09318000-55bb0936a000 rw-p 0656f000 fe:00 9977950                    /opt/my envoy
 60e640000000-60e640002000 rw-p 00000000 00:00 0 
+6f7f40000000-6f7f7fe00000 ---p 00000000 00:00 0                          [anon:tcmalloc_region_NORMAL]
+6f7f7fe00000-6f7f80000000 rw-p 00000000 00:00 0                          [anon:tcmalloc_region_NORMAL]
 ";
 
     #[test]
     fn mappings_are_read_and_the_heap_is_found() {
         let all: Vec<Mapping> = MAPS.lines().filter_map(Mapping::parse).collect();
-        assert_eq!(all.len(), 5);
+        assert_eq!(all.len(), 7);
         assert!(all[2].is_code && all[2].is_constant() && all[2].path == "/opt/my envoy");
         assert!(!all[3].is_constant());
         let heap: Vec<usize> = heap_of(&all).map(|mapping| mapping.start).collect();
-        assert_eq!(heap, [0x3144_8000_0000, 0x3144_bf80_0000]);
+        assert_eq!(
+            heap,
+            [
+                0x3144_8000_0000,
+                0x3144_bf80_0000,
+                0x6f7f_4000_0000,
+                0x6f7f_7fe0_0000
+            ]
+        );
     }
 
     #[test]
     fn what_is_replaced_reads_the_same() {
         let page = 2 << 20;
         let memory = core::mem::ManuallyDrop::new(Copy::new(page, page).expect("memory"));
-        let start = memory.at;
-        let bytes = unsafe { core::slice::from_raw_parts_mut(pointer(start).cast::<u8>(), page) };
+        let bytes =
+            unsafe { core::slice::from_raw_parts_mut(pointer(memory.at).cast::<u8>(), page) };
         for (at, byte) in bytes.iter_mut().enumerate() {
             *byte = u8::try_from(at % 251).unwrap_or(0);
         }
-        unsafe { replace(start, page, page, true) }.expect("replaced");
-        let bytes = unsafe { core::slice::from_raw_parts(pointer(start).cast::<u8>(), page) };
-        assert!(
-            bytes
-                .iter()
-                .enumerate()
-                .all(|(at, byte)| usize::from(*byte) == at % 251)
-        );
+        let range = Range {
+            start: memory.at,
+            bytes: page,
+            is_code: true,
+        };
+        unsafe { Copy::of(&range, page).and_then(|copy| copy.put(range.start)) }.expect("replaced");
+        let bytes = unsafe { core::slice::from_raw_parts(pointer(memory.at).cast::<u8>(), page) };
+        let same = |(at, byte): (usize, &u8)| usize::from(*byte) == at % 251;
+        assert!(bytes.iter().enumerate().all(same));
+    }
+
+    #[test]
+    fn the_huge_pages_of_copies_are_counted() {
+        let copies = [core::mem::ManuallyDrop::new(Copy {
+            at: 0x20_0000,
+            bytes: 0x20_0000,
+        })];
+        let smaps = "\
+00100000-00200000 rw-p 00000000 00:00 0 
+AnonHugePages:      2048 kB
+00200000-00600000 r-xp 00000000 00:00 0 
+Rss:                4096 kB
+AnonHugePages:      4096 kB
+";
+        let copies: Vec<&Copy> = copies.iter().map(|copy| &**copy).collect();
+        assert_eq!(huge_bytes(smaps, &copies), 4 << 20);
     }
 }

@@ -4,6 +4,7 @@ use super::request::Verdict;
 use super::{Edge, Phase};
 use crate::abi::{Body, BodyStatus, Stream, TrailersStatus};
 use crate::answer::Reply;
+use crate::last_pick;
 use belay_keys::{Progress, Reason};
 
 impl Verdict {
@@ -69,6 +70,7 @@ impl Edge {
     }
 
     fn searched(&self, stream: &mut Stream, progress: Progress) -> Verdict {
+        last_pick::clear();
         self.phase.set(Phase::Passing);
         self.scanner.replace(None);
         let Some(route) = self.route.get() else {

@@ -72,6 +72,8 @@ impl Edge {
             self.phase.set(Phase::Passing);
             self.count(Outcome::Parked, "parked");
             stream.continue_decoding();
+            // Envoy went on within that call, or not at all.
+            last_pick::clear();
         }
     }
 }

@@ -4,7 +4,8 @@ use super::{Edge, Phase, Route};
 use crate::abi::{Headers, HeadersStatus, Map, Stream};
 use crate::answer::{Reply, reason_of};
 use crate::headers::{
-    ClientView, KEY, RequestHeaders, SERVER, is_stripped_from_clients, names_of, remove, strip,
+    ClientView, KEY, Names, RequestHeaders, SERVER, is_stripped_from_clients, names_of, remove,
+    strip,
 };
 use crate::last_pick;
 use crate::metrics::Outcome;
@@ -36,7 +37,7 @@ struct Read {
     /// The path without the key, if the route wants that.
     path: Option<PathBuffer>,
     /// Names that clients may not say.
-    unwanted: Vec<Box<[u8]>>,
+    unwanted: Names,
     is_upgrade: bool,
 }
 

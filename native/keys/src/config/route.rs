@@ -195,6 +195,10 @@ fn parse_header_name(members: &mut Members) -> Result<String, ConfigError> {
     if !is_token(&name) {
         return Err(members.error("name", format!("is no header name: {name:?}")));
     }
+    if name == "host" {
+        let problem = "is the authority: a key in it is `from: host`";
+        return Err(members.error("name", problem));
+    }
     // The edge strips these before it looks for keys (P4).
     if name.starts_with("x-belay-") || name.starts_with("x-envoy-") {
         return Err(members.error(

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use belay_owner::{Answer, Opened, StreamId, StreamKind};
+use belay_owner::{Answer, Opened, StreamId};
 use belay_proto::v1::feed_entry::Entry;
 use belay_proto::v1::frame::Body;
 use belay_proto::v1::{After, ShardMoving, ShardOwner};
@@ -29,9 +29,7 @@ fn i1u_quiet_is_never_said_while_an_attempt_is_open() {
                             let at = usize::try_from(pick.epoch - 1_000).unwrap();
                             open[at].fetch_add(1, Ordering::SeqCst);
                             let stream = StreamId(streams.fetch_add(1, Ordering::Relaxed));
-                            let kind = StreamKind::Stream;
-                            let opened =
-                                world.open(b"k", pick.epoch, pick.server.incarnation, stream, kind);
+                            let opened = world.open_attempt(b"k", &pick, stream);
                             picks.fetch_add(1, Ordering::Relaxed);
                             std::thread::yield_now();
                             open[at].fetch_sub(1, Ordering::SeqCst);

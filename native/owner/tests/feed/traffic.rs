@@ -78,10 +78,16 @@ fn p1_when_the_lease_ends_nothing_is_used_and_unguarded_streams_are_reset() {
     peer.grant();
     ear.await_ready();
     let world = proxy.service("world");
+    let Answer::Owner(pick) = world.pick_server(1) else {
+        panic!("no server")
+    };
     assert_eq!(
-        world.open(b"", 0, 1, StreamId(1), StreamKind::Stream),
+        world.open_attempt(b"", &pick, StreamId(1)),
         Opened::Registered
     );
+    let Answer::Owner(before) = world.pick_server(1) else {
+        panic!("no server")
+    };
     peer.grants = false;
     assert_eq!(
         ear.await_events(1),
@@ -94,10 +100,8 @@ fn p1_when_the_lease_ends_nothing_is_used_and_unguarded_streams_are_reset() {
             retry_after_ms: 1_000
         }
     ));
-    assert_eq!(
-        world.open(b"", 0, 1, StreamId(2), StreamKind::Stream),
-        Opened::Moved
-    );
+    // Nobody would tell it any more.
+    assert_eq!(world.open_attempt(b"", &before, StreamId(2)), Opened::Moved);
     assert_eq!(proxy.stats().lease_left_ms, 0);
 }
 

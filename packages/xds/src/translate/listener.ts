@@ -25,12 +25,18 @@ const streamsPerConnectionMax = 1024;
  * life. Each route has its own limit after that. (Envoy's `request_headers_timeout` says the same with a second timer.)
  */
 const streamIdleMs = 10_000;
+/** Time for a client to take the rest of an answer that has ended. */
+const streamFlushMs = 60_000;
 const connectionIdleMs = 300_000;
 
 const httpFilters = ({ module, accessLog }: EdgeOptions) => {
   const router = {
     name: "envoy.filters.http.router",
-    configType: { case: "typedConfig" as const, value: packAny(RouterSchema, {}) },
+    // What Envoy would tell servers and clients of itself: nobody asked, and each header costs.
+    configType: {
+      case: "typedConfig" as const,
+      value: packAny(RouterSchema, { suppressEnvoyHeaders: true }),
+    },
   };
   if (module === null) return [router];
   const keyInLogs = accessLog === "plain" ? "plain" : "hash";
@@ -59,6 +65,7 @@ const connectionManager = (options: EdgeOptions) =>
       initialConnectionWindowSize: connectionWindowBytes,
     },
     streamIdleTimeout: duration(streamIdleMs),
+    streamFlushTimeout: duration(streamFlushMs),
     useRemoteAddress: true,
     // `play.example.com.` is the same host to DNS; the server sees it without its dot too.
     stripTrailingHostDot: true,
