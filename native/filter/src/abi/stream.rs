@@ -27,6 +27,7 @@ use super::foreign::{
 };
 use super::headers::{self, Headers};
 use crate::entry;
+use smallvec::SmallVec;
 
 /// One HTTP stream, as one filter sees it, for the time of one hook.
 pub struct Stream {
@@ -113,25 +114,24 @@ impl Stream {
         unsafe { envoy_dynamic_module_callback_http_get_body_size(self.raw, body as u32) }
     }
 
-    /// Appends views of a body's slices, no copy.
-    pub fn body<'a>(&'a self, body: Body, slices: &mut Vec<&'a [u8]>) {
+    /// Views of a body's slices, no copy.
+    pub fn body(&self, body: Body) -> impl Iterator<Item = &[u8]> {
         let count = unsafe {
             envoy_dynamic_module_callback_http_get_body_chunks_size(self.raw, body as u32)
         };
-        if count == 0 {
-            return;
+        let mut raw: SmallVec<[Buf; 8]> = SmallVec::from_elem(Buf::NULL, count);
+        let filled = count > 0
+            && unsafe {
+                envoy_dynamic_module_callback_http_get_body_chunks(
+                    self.raw,
+                    body as u32,
+                    raw.as_mut_ptr(),
+                )
+            };
+        if !filled {
+            raw.clear();
         }
-        let mut raw = vec![Buf::NULL; count];
-        let filled = unsafe {
-            envoy_dynamic_module_callback_http_get_body_chunks(
-                self.raw,
-                body as u32,
-                raw.as_mut_ptr(),
-            )
-        };
-        if filled {
-            slices.extend(raw.into_iter().map(|slice| unsafe { slice.bytes::<'a>() }));
-        }
+        raw.into_iter().map(|slice| unsafe { slice.bytes() })
     }
 
     /// Drops the first `n` bytes of a body.

@@ -19,14 +19,20 @@ impl Verdict {
 
 impl Edge {
     pub(super) fn watch_body(&self, stream: &mut Stream, end: bool) -> BodyStatus {
-        let received = stream.body_size(Body::ReceivedRequest) as u64;
-        self.body_bytes.set(self.body_bytes.get() + received);
-        match self.phase.get() {
-            Phase::Searching => self.search(stream, end),
+        let phase = self.phase.get();
+        if phase == Phase::Searching {
+            return self.search(stream, end);
+        }
+        self.received(stream.body_size(Body::ReceivedRequest));
+        match phase {
             Phase::Held => BodyStatus::StopAndWatermark,
             Phase::Answered => BodyStatus::StopNoBuffer,
-            Phase::Passing | Phase::Reading | Phase::Claiming => BodyStatus::Continue,
+            _ => BodyStatus::Continue,
         }
+    }
+
+    fn received(&self, bytes: usize) {
+        self.body_bytes.set(self.body_bytes.get() + bytes as u64);
     }
 
     fn search(&self, stream: &mut Stream, end: bool) -> BodyStatus {
@@ -35,13 +41,11 @@ impl Edge {
             let Some(scanner) = &mut *scanner else {
                 return BodyStatus::Continue;
             };
-            let mut slices = Vec::new();
-            stream.body(Body::ReceivedRequest, &mut slices);
             let mut progress = Progress::NeedMore;
-            for slice in slices {
-                progress = scanner.feed(slice);
-                if progress != Progress::NeedMore {
-                    break;
+            for slice in stream.body(Body::ReceivedRequest) {
+                self.received(slice.len());
+                if progress == Progress::NeedMore {
+                    progress = scanner.feed(slice);
                 }
             }
             if end && progress == Progress::NeedMore {

@@ -51,10 +51,8 @@ impl Edge {
             let Some(reader) = &mut *reader else {
                 return BodyStatus::Continue;
             };
-            let mut slices = Vec::new();
-            stream.body(Body::ReceivedResponse, &mut slices);
             let mut mint = Mint::NeedMore;
-            for slice in slices {
+            for slice in stream.body(Body::ReceivedResponse) {
                 mint = reader.feed(slice, false);
                 if mint != Mint::NeedMore {
                     break;

@@ -4,8 +4,7 @@ use super::{Edge, Phase, Route};
 use crate::abi::{Headers, HeadersStatus, Map, Stream};
 use crate::answer::{Reply, reason_of};
 use crate::headers::{
-    ClientView, KEY, Names, RequestHeaders, SERVER, is_stripped_from_clients, names_of, remove,
-    strip,
+    ClientView, KEY, Names, SERVER, is_stripped_from_clients, names_of, remove, strip,
 };
 use crate::last_pick;
 use crate::metrics::Outcome;
@@ -39,6 +38,7 @@ struct Read {
     /// Names that clients may not say.
     unwanted: Names,
     is_upgrade: bool,
+    framing: Framing,
 }
 
 impl Read {
@@ -53,6 +53,7 @@ impl Read {
             found,
             unwanted: names_of(headers, is_stripped_from_clients),
             is_upgrade: headers.get("upgrade", 0).is_some(),
+            framing: Framing::of_content_type(headers.get("content-type", 0).unwrap_or_default()),
         }
     }
 }
@@ -79,7 +80,9 @@ impl Edge {
             Extraction::Key { key, .. } => self.with_key(stream, route, key).headers(),
             Extraction::Server { id, .. } => self.with_server(stream, route, &id).headers(),
             // The bytes of an upgraded connection are no body.
-            Extraction::NeedBody if !end && !read.is_upgrade => self.search_body(stream, route),
+            Extraction::NeedBody if !end && !read.is_upgrade => {
+                self.search_body(stream, route, read.framing)
+            }
             Extraction::NeedBody | Extraction::None => self.without_key(stream, route).headers(),
             Extraction::Error(reason) => {
                 self.reply(stream, Reply::of(reason));
@@ -143,9 +146,7 @@ impl Edge {
         Verdict::Answered
     }
 
-    fn search_body(&self, stream: &mut Stream, route: &Route) -> HeadersStatus {
-        let content_type = stream.request_header("content-type").unwrap_or_default();
-        let framing = Framing::of_content_type(content_type);
+    fn search_body(&self, stream: &mut Stream, route: &Route, framing: Framing) -> HeadersStatus {
         match route.config.envelope_scanner(framing) {
             Some(scanner) => {
                 self.scanner.replace(Some(Box::new(scanner)));

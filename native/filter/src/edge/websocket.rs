@@ -61,11 +61,9 @@ impl Edge {
             let Some(socket) = &mut *socket else {
                 return BodyStatus::Continue;
             };
-            let mut slices = Vec::new();
-            stream.body(Body::ReceivedResponse, &mut slices);
             let mut cut = None;
             let mut before = 0;
-            for slice in slices {
+            for slice in stream.body(Body::ReceivedResponse) {
                 let boundaries = socket.frames.feed(slice);
                 if socket.state == State::Closing {
                     kept.extend_from_slice(slice);
