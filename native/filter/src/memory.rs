@@ -7,17 +7,13 @@ use std::fs;
 pub fn left() -> usize {
     let group = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let groups = folders_of(&group).into_iter().filter_map(|folder| {
-        let number = |names: [&str; 2]| {
-            let read = |name| fs::read_to_string(format!("{folder}/{name}")).ok();
-            names
-                .into_iter()
-                .find_map(read)?
-                .trim()
-                .parse::<usize>()
-                .ok()
-        };
-        let max = number(["memory.max", "memory.limit_in_bytes"])?;
-        Some(max.saturating_sub(number(["memory.current", "memory.usage_in_bytes"])?))
+        let read = |name: &str| fs::read_to_string(format!("{folder}/{name}")).ok();
+        let number = |names: [&str; 2]| names.into_iter().find_map(read)?.trim().parse().ok();
+        let max: usize = number(["memory.max", "memory.limit_in_bytes"])?;
+        let used: usize = number(["memory.current", "memory.usage_in_bytes"])?;
+        // Pages of files go when memory is wanted.
+        let files = file_bytes(&read("memory.stat").unwrap_or_default());
+        Some(max.saturating_sub(used.saturating_sub(files)))
     });
     let machine = fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.as_deref().and_then(available_bytes);
@@ -45,6 +41,16 @@ fn folders_of(cgroup: &str) -> Vec<String> {
     folders
 }
 
+/// What a control group holds of files, by its memory.stat.
+fn file_bytes(stat: &str) -> usize {
+    let bytes_of = |line: &str| {
+        let (name, bytes) = line.split_once(' ')?;
+        let counts = matches!(name, "inactive_file" | "active_file");
+        counts.then(|| bytes.parse::<usize>().ok())?
+    };
+    stat.lines().filter_map(bytes_of).sum()
+}
+
 fn available_bytes(meminfo: &str) -> Option<usize> {
     let line = meminfo
         .lines()
@@ -55,7 +61,7 @@ fn available_bytes(meminfo: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{available_bytes, folders_of, left};
+    use super::{available_bytes, file_bytes, folders_of, left};
 
     #[test]
     fn limits_of_all_groups_count() {
@@ -71,6 +77,12 @@ mod tests {
         let v1 = folders_of("5:cpu,cpuacct:/x\n4:memory:/docker/1\n");
         assert_eq!(v1[0], "/sys/fs/cgroup/memory/docker/1");
         assert_eq!(v1.len(), 3);
+    }
+
+    #[test]
+    fn pages_of_files_are_no_use() {
+        let stat = "anon 9\nfile 7\ninactive_file 3\nactive_file 4\ninactive_anon 5\n";
+        assert_eq!(file_bytes(stat), 7);
     }
 
     #[test]

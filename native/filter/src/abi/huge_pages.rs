@@ -1,8 +1,8 @@
 //! Envoy's code, constants and heap in huge pages.
 //!
 //! What Envoy does for one request is spread over a thousand functions of 64 MiB. In pages of 4 KiB
-//! the processor forgets where they are faster than a request comes round, which costs about a tenth
-//! of Envoy's CPU time (bench/README.md). So the code is copied to huge pages of the same contents and
+//! the processor forgets where they are faster than a request comes round, which costs about a
+//! seventh of an edge's CPU time (bench/README.md). So the code is copied to huge pages of the same contents and
 //! the same rights, which take its place in one step: threads that run it see no difference.
 
 use crate::memory;
