@@ -4,8 +4,11 @@ import { until } from "./until.ts";
 export interface SocketClosed {
   readonly key: string;
   readonly code: number;
-  /** Messages sent and not answered when it closed. */
-  readonly unanswered: number;
+  /**
+   * How long before the close the oldest message was sent that has no answer; 0: all have one. A message that
+   * crosses the close on its way was never admitted (W2): its sender sends it again.
+   */
+  readonly unansweredMs: number;
 }
 
 /**
@@ -17,7 +20,7 @@ export class SocketFleet {
   readonly failedToOpen: string[] = [];
   answers = 0;
   readonly #url: (key: string) => string;
-  readonly #sockets = new Map<string, { socket: WebSocket; sent: number; answered: number }>();
+  readonly #sockets = new Map<string, { socket: WebSocket; sentAtMs: number[] }>();
   readonly #timer: NodeJS.Timeout;
   #stopping = false;
 
@@ -49,10 +52,10 @@ export class SocketFleet {
 
   #open(key: string): void {
     const socket = new WebSocket(this.#url(key));
-    const entry = { socket, sent: 0, answered: 0 };
+    const entry = { socket, sentAtMs: [] as number[] };
     this.#sockets.set(key, entry);
     socket.on("message", () => {
-      entry.answered += 1;
+      entry.sentAtMs.shift();
       this.answers += 1;
     });
     socket.on("error", (error) => {
@@ -60,7 +63,8 @@ export class SocketFleet {
     });
     socket.on("close", (code) => {
       if (this.#stopping) return;
-      this.closed.push({ key, code, unanswered: entry.sent - entry.answered });
+      const nowMs = performance.now();
+      this.closed.push({ key, code, unansweredMs: nowMs - (entry.sentAtMs[0] ?? nowMs) });
       this.#open(key);
     });
   }
@@ -68,8 +72,8 @@ export class SocketFleet {
   #beat(): void {
     for (const entry of this.#sockets.values()) {
       if (entry.socket.readyState !== entry.socket.OPEN) continue;
+      entry.sentAtMs.push(performance.now());
       entry.socket.send("beat");
-      entry.sent += 1;
     }
   }
 }
