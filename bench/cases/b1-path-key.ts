@@ -1,4 +1,5 @@
 import { compare, type Measured, measureInterleaved, type Variant } from "../load/interleaved.ts";
+import { onSmallPages } from "../edge/filled-edge.ts";
 import { GUARDED_HOST } from "../edge/bench-edge.ts";
 import type { CaseResult, Row } from "../report.ts";
 import { describe, formatRatio, rowOf } from "./ratio-rows.ts";
@@ -9,7 +10,8 @@ const OF_EMPTY_MIN = 0.97;
 
 /** B1: key in the path, requests per CPU second beside other ways to route. */
 export async function benchPathKey(context: CaseContext): Promise<CaseResult> {
-  const { edge, keys, guardedKeys, inSmallPages } = await context.filledEdge();
+  const filled = await context.filledEdge();
+  const { edge, keys, guardedKeys } = filled;
   const rivals = await context.rivals();
   const own: Variant = {
     name: "Belay, path key",
@@ -23,13 +25,7 @@ export async function benchPathKey(context: CaseContext): Promise<CaseResult> {
     host: GUARDED_HOST,
     keys: guardedKeys,
   };
-  const small: Variant = {
-    ...own,
-    name: `Belay with --huge-pages off, ${guardedKeys} keys`,
-    port: inSmallPages.port,
-    pid: inSmallPages.pid,
-    keys: guardedKeys,
-  };
+  const small = onSmallPages(own, filled);
   const measured = await measureInterleaved(
     [own, guarded, small, ...rivals.pathVariants()],
     context.options,

@@ -1,3 +1,4 @@
+import { onSmallPages } from "../edge/filled-edge.ts";
 import { compare, measureInterleaved, type Variant } from "../load/interleaved.ts";
 import type { CaseResult } from "../report.ts";
 import { describe, formatRatio, rowOf } from "./ratio-rows.ts";
@@ -7,17 +8,12 @@ const OF_PLAIN_MIN = 0.8;
 
 /** B2: key in the protobuf envelope of a 200-byte POST, requests per CPU second. */
 export async function benchEnvelope(context: CaseContext): Promise<CaseResult> {
-  const { edge, guardedKeys, inSmallPages } = await context.filledEdge();
+  const filled = await context.filledEdge();
+  const { edge } = filled;
   const rivals = await context.rivals();
   const { port, envoyPid: pid } = edge;
   const own: Variant = { name: "Belay, envelope in a POST", port, kind: "envelope", pid };
-  const small: Variant = {
-    ...own,
-    name: `Belay with --huge-pages off, ${guardedKeys} keys`,
-    port: inSmallPages.port,
-    pid: inSmallPages.pid,
-    keys: guardedKeys,
-  };
+  const small = onSmallPages(own, filled);
   const variants = [own, small, ...rivals.postVariants()];
   const measured = await measureInterleaved(variants, context.options);
   const [belay, off, plain, empty] = measured;

@@ -1,3 +1,4 @@
+import type { Variant } from "../load/interleaved.ts";
 import { residentBytes } from "../machine/process-facts.ts";
 import type { Tools } from "../machine/tools.ts";
 import { BESIDE_KEYS_MAX, FILL_CONNECTIONS, requestEachKey, runLoad } from "../load/wrk.ts";
@@ -60,6 +61,13 @@ export async function startFilledEdge(tools: Tools, keys: number): Promise<Fille
     await edge.stop();
     throw error;
   }
+}
+
+/** The same load on the edge in small pages. */
+export function onSmallPages(own: Variant, { inSmallPages, guardedKeys }: FilledEdge): Variant {
+  const { port, pid } = inSmallPages;
+  const name = `Belay with --huge-pages off, ${guardedKeys} keys`;
+  return { ...own, name, port, pid, keys: guardedKeys };
 }
 
 async function readFootprint(edge: BenchEdge): Promise<Footprint> {

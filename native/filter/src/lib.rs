@@ -29,6 +29,7 @@ mod entry;
 mod headers;
 mod last_pick;
 mod lb;
+mod mappings;
 mod memory;
 mod metrics;
 mod process;

@@ -217,31 +217,6 @@ impl Service {
         stream: StreamId,
         kind: StreamKind,
     ) -> Opened {
-        self.register(key, epoch, incarnation, stream, kind);
-        self.recheck(key, epoch, incarnation, stream, kind)
-    }
-
-    /// The same for an attempt, right after its pick: *every* one of an unguarded service (P1).
-    #[must_use]
-    pub fn open_attempt(&self, key: &[u8], pick: &Pick, stream: StreamId) -> Opened {
-        let (epoch, incarnation) = (pick.epoch, pick.server.incarnation);
-        let kind = StreamKind::Stream;
-        self.register(key, epoch, incarnation, stream, kind);
-        if self.shared.streams.searches() == pick.searches {
-            return Opened::Registered;
-        }
-        self.recheck(key, epoch, incarnation, stream, kind)
-    }
-
-    fn register(
-        &self,
-        key: &[u8],
-        epoch: u64,
-        incarnation: u64,
-        stream: StreamId,
-        kind: StreamKind,
-    ) {
-        let shard = (!key.is_empty()).then(|| Shard::new(self.state.id, key));
         let open = OpenStream {
             stream,
             service: self.state.id,
@@ -249,29 +224,44 @@ impl Service {
             incarnation,
             kind,
         };
-        self.shared.streams.open(open, shard);
+        self.register(key, &open);
+        self.recheck(key, &open)
+    }
+
+    /// The same for an attempt, right after its pick: *every* one of an unguarded service (P1).
+    #[must_use]
+    pub fn open_attempt(&self, key: &[u8], pick: &Pick, stream: StreamId) -> Opened {
+        let open = OpenStream {
+            stream,
+            service: self.state.id,
+            epoch: pick.epoch,
+            incarnation: pick.server.incarnation,
+            kind: StreamKind::Stream,
+        };
+        self.register(key, &open);
+        if self.shared.streams.searches() == pick.searches {
+            return Opened::Registered;
+        }
+        self.recheck(key, &open)
+    }
+
+    fn register(&self, key: &[u8], open: &OpenStream) {
+        let shard = (!key.is_empty()).then(|| Shard::new(self.state.id, key));
+        self.shared.streams.open(open.clone(), shard);
     }
 
     /// First registered, then looked at: a move that comes between the two finds it registered.
-    fn recheck(
-        &self,
-        key: &[u8],
-        epoch: u64,
-        incarnation: u64,
-        stream: StreamId,
-        kind: StreamKind,
-    ) -> Opened {
-        if self.state.is_guarded() {
+    fn recheck(&self, key: &[u8], open: &OpenStream) -> Opened {
+        let still_holds = || {
+            let moving_allowed = open.kind == StreamKind::Stream;
+            let (epoch, incarnation) = (open.epoch, open.incarnation);
+            self.state
+                .still_holds(key, epoch, incarnation, moving_allowed, now_ms())
+        };
+        if self.state.is_guarded() || still_holds() {
             return Opened::Registered;
         }
-        let moving_allowed = kind == StreamKind::Stream;
-        if self
-            .state
-            .still_holds(key, epoch, incarnation, moving_allowed, now_ms())
-        {
-            return Opened::Registered;
-        }
-        self.shared.streams.close(stream);
+        self.shared.streams.close(open.stream);
         self.shared.signal.check_quiet();
         Opened::Moved
     }
